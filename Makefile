@@ -1,0 +1,33 @@
+# Two commands: `make demo` and `make test`. Both set up what is missing in .venv first.
+PYTHON ?= python3.11
+VENV := .venv
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint types layers pytest clean
+
+demo: $(INSTALLED)
+	$(VENV)/bin/ramify demo
+
+test: lint types layers pytest
+
+lint: $(INSTALLED)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(INSTALLED)
+	$(VENV)/bin/mypy
+
+layers: $(INSTALLED)
+	$(VENV)/bin/lint-imports
+
+pytest: $(INSTALLED)
+	$(VENV)/bin/pytest
+
+# constraints.txt pins the versions that were tested; pyproject.toml says what ramify works with.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

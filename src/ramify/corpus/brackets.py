@@ -1,0 +1,178 @@
+"""Bracketed trees, `(S (NP (DT the) (NN dog)) (VP (VBZ barks)))`, read and written without recursion.
+
+How a bracket is read:
+
+- The first word after `(` is its label, unless a bracket follows at once: then the label is empty.
+- A bracket with one word and nothing else is a leaf: the label is the word's tag, and no constituent.
+- Every other bracket is a constituent. A word directly in it, as in `(NP the dog)` or `(NP the (NN dog))`,
+  has no tag of its own and gets `_`.
+- The outermost bracket of a tree is no constituent if its label is empty, `TOP`, `ROOT` or `VROOT`.
+
+Only ASCII white space separates words, so a no-break space inside a number stays inside its word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from ramify.corpus.tree import ROOT, UNTAGGED, Parse
+from ramify.errors import RamifyError
+
+OUTERMOST_LABELS = frozenset({"", ROOT, "ROOT", "VROOT"})
+
+# A whole leaf `(TAG word)` is one token wherever it stands on one line: half the time of reading is saved.
+_TOKEN = re.compile(r"\(([^\s()]+)[ \t]+([^\s()]+)\)|([()]|[^\s()]+)", re.ASCII)
+_WHITE_SPACE = re.compile(r"\s", re.ASCII)
+
+
+class _TreeBuilder:
+    """The tree being read: its finished leaves, its constituents so far, and the brackets still open."""
+
+    def __init__(self, line_number: int) -> None:
+        self.first_line = line_number
+        self.words: list[str] = []
+        self.tags: list[str] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+        self.labels: list[str] = []
+        self.open_constituents: list[int] = []
+        # The innermost bracket while it may still turn out to be a leaf.
+        self.undecided = False
+        self.label: str | None = None
+        self.word: str | None = None
+
+    def open(self) -> None:
+        if self.undecided:
+            self.decide_for_constituent()
+        self.undecided = True
+        self.label = self.word = None
+
+    def decide_for_constituent(self) -> None:
+        self.undecided = False
+        self.open_constituents.append(len(self.labels))
+        self.labels.append(self.label or "")
+        self.starts.append(len(self.words))
+        self.ends.append(-1)
+        if self.word is not None:
+            self.add_leaf(UNTAGGED, self.word)
+
+    def add_leaf(self, tag: str, word: str) -> None:
+        if self.undecided:
+            self.decide_for_constituent()
+        self.tags.append(tag)
+        self.words.append(word)
+
+    def add_word(self, word: str) -> None:
+        if not self.undecided:
+            self.add_leaf(UNTAGGED, word)
+        elif self.label is None:
+            self.label = word
+        elif self.word is None:
+            self.word = word
+        else:
+            self.add_leaf(UNTAGGED, word)
+
+    def close(self) -> bool:
+        """Close the innermost bracket; whether it held a word."""
+        if self.undecided:
+            self.undecided = False
+            if self.word is None:
+                return False
+            outermost = not self.open_constituents and self.label in OUTERMOST_LABELS
+            self.add_leaf(UNTAGGED if outermost else self.label or "", self.word)
+        else:
+            self.ends[self.open_constituents.pop()] = len(self.words)
+        return True
+
+    def complete(self) -> bool:
+        return not self.undecided and not self.open_constituents
+
+    def finish(self) -> Parse:
+        spans = np.empty((len(self.labels), 2), dtype=np.int32)
+        spans[:, 0] = self.starts
+        spans[:, 1] = self.ends
+        labels = tuple(self.labels)
+        # Constituent 0 is the outermost bracket unless the whole tree is one leaf.
+        if labels and labels[0] in OUTERMOST_LABELS:
+            spans, labels = spans[1:], labels[1:]
+        return Parse(tuple(self.words), tuple(self.tags), spans, labels)
+
+
+def read_brackets(lines: Iterable[str], source: str) -> Iterator[Parse]:
+    """Every tree of `lines` in order: several on a line, or one over several lines.
+
+    `source` names the lines in errors: an unbalanced bracket, one without words, a word outside all brackets.
+    """
+    tree: _TreeBuilder | None = None
+    for line_number, line in enumerate(lines, start=1):
+        for tag, word, other in _TOKEN.findall(line):
+            if tree is None:
+                if other == ")":
+                    raise RamifyError(f"{source}, line {line_number}: a ')' closes no bracket; remove it.")
+                if other and other != "(":
+                    raise RamifyError(
+                        f"{source}, line {line_number}: {_shortened(other)} stands outside all brackets; "
+                        "put it into a tree, or read the file as text."
+                    )
+                tree = _TreeBuilder(line_number)
+            if not other:
+                if tree.undecided or tree.open_constituents:
+                    tree.add_leaf(tag, word)
+                    continue
+                tree.open()
+                tree.add_word(tag)
+                tree.add_word(word)
+                tree.close()
+            elif other == "(":
+                tree.open()
+            elif other != ")":
+                tree.add_word(other)
+            elif not tree.close():
+                label = f"({tree.label or ''})"
+                raise RamifyError(
+                    f"{source}, line {line_number}: the bracket {_shortened(label)} holds no word; "
+                    "remove it or give it a word."
+                )
+            if tree.complete():
+                yield tree.finish()
+                tree = None
+    if tree is not None:
+        raise RamifyError(
+            f"{source}, line {tree.first_line}: the tree begun here is never closed; add the missing ')'."
+        )
+
+
+def write_brackets(parse: Parse) -> str:
+    """`parse` on one line inside `(TOP ...)`, parentheses as -LRB- and -RRB-; without words an empty line."""
+    if not parse.words:
+        return ""
+    pieces = [f"({ROOT}"]
+    for step in parse.traverse():
+        if step is None:
+            pieces.append(")")
+            continue
+        label, word = step
+        if word is None:
+            pieces.append(f" ({_escaped(label)}")
+        elif word:
+            pieces.append(f" ({_escaped(label) or UNTAGGED} {_escaped(word)})")
+        else:
+            raise RamifyError("An empty word cannot be written into a bracketed tree; leave it out.")
+    pieces.append(")")
+    return "".join(pieces)
+
+
+def _escaped(text: str) -> str:
+    if _WHITE_SPACE.search(text):
+        raise RamifyError(
+            f"{_shortened(text)} contains white space and cannot be written into a bracketed tree; split it."
+        )
+    return text.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+def _shortened(text: str) -> str:
+    """`text` in quotes, cut so that an error stays one readable sentence whatever the file holds."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")

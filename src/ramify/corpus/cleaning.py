@@ -1,0 +1,133 @@
+"""Which leaves of a treebank are words, and how a word is normalised."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, compress
+
+import numpy as np
+
+from ramify.corpus.tree import UNTAGGED, Parse
+from ramify.errors import RamifyError
+
+_PTB_WORD_TAG_LIST = (
+    "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH "
+    "VB VBD VBG VBN VBP VBZ WDT WP WP$ WRB"
+)
+PTB_WORD_TAGS = frozenset(_PTB_WORD_TAG_LIST.split())
+"""The 36 tags of words in the Penn Treebank; punctuation, traces and currency signs have others."""
+
+_BRACKET_WORDS = frozenset(["-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-"])
+_TRACE_TAG = "-NONE-"
+_PTB_PUNCTUATION_TAGS = frozenset([",", ".", ":", "``", "''", '"', "$", "#"])
+# Tags that the Penn Treebank's successors (OntoNotes, CRAFT, web text) added.
+_PTB_LATER_TAGS = frozenset(["HYPH", "AFX", "ADD", "NFP", "GW", "XX", "NML"])
+_PTB_TAGS = PTB_WORD_TAGS | _BRACKET_WORDS | _PTB_PUNCTUATION_TAGS | _PTB_LATER_TAGS | {_TRACE_TAG}
+
+_NEARLY_ALL = 0.99
+# Two leaves in a whole treebank are no evidence of what a tag stands for.
+_TOO_RARE = 1 / 20_000
+
+_NUMBER = re.compile(r"[0-9]+(?:[,.][0-9]+)*")
+_COMMA_LIST = re.compile(r"[^\W_],[^\W_]")
+
+
+@dataclass(frozen=True)
+class WordRule:
+    """Which leaves are words, by tag: those with one of the 36 tags if `ptb`, else all but the `removed`.
+
+    Its name is `ptb`, `none`, or the removed tags separated by white space, such as `PU -LRB- -RRB-`.
+    """
+
+    removed: frozenset[str] = frozenset()
+    ptb: bool = False
+
+    @classmethod
+    def from_name(cls, name: str) -> WordRule:
+        """The rule that `str` gives this name."""
+        tags = name.split()
+        if not tags:
+            raise RamifyError("The rule for words is empty; give ptb, none, or tags such as 'PU -LRB- -RRB-'.")
+        if tags == ["ptb"]:
+            return PTB_WORDS
+        if tags == ["none"]:
+            return ALL_WORDS
+        for tag in tags:
+            if _COMMA_LIST.search(tag):
+                raise RamifyError(f"The tags to remove, {tag!r}, must be separated by spaces, not by commas.")
+        return cls(removed=frozenset(tags))
+
+    def __str__(self) -> str:
+        if self.ptb:
+            return "ptb"
+        return " ".join(sorted(self.removed)) or "none"
+
+    def which_are_words(self, tags: Iterable[str]) -> list[bool]:
+        """For each leaf, by its tag, whether it is a word."""
+        if self.ptb:
+            return [tag in PTB_WORD_TAGS for tag in tags]
+        removed = self.removed
+        return [tag not in removed for tag in tags]
+
+
+PTB_WORDS = WordRule(ptb=True)
+ALL_WORDS = WordRule()
+
+
+def guess_word_rule(parses: Iterable[Parse]) -> WordRule:
+    """The rule that suits a treebank, judged by its tags and by what is tagged with them.
+
+    `ptb` where nearly all leaves have tags of the Penn Treebank. Elsewhere traces go, and so does every tag
+    nearly all of whose leaves are made of punctuation and symbols alone, unless most of them hold no
+    punctuation: a circle or a plus sign is read aloud, so a tag for symbols is one for words, as it is in the
+    Penn Treebank. A tag on fewer than one leaf in 20,000 is left alone, as are words without a tag.
+    """
+    leaves = Counter(chain.from_iterable(zip(parse.tags, parse.words, strict=True) for parse in parses))
+    tokens, unspoken, punctuation = Counter[str](), Counter[str](), Counter[str]()
+    for (tag, word), count in leaves.items():
+        tokens[tag] += count
+        kinds = {"P"} if word in _BRACKET_WORDS else {unicodedata.category(character)[0] for character in word}
+        if kinds <= {"P", "S"}:
+            unspoken[tag] += count
+            punctuation[tag] += count * ("P" in kinds)
+
+    has_ptb_words = not PTB_WORD_TAGS.isdisjoint(tokens)
+    if has_ptb_words and sum(tokens[tag] for tag in _PTB_TAGS) >= _NEARLY_ALL * tokens.total():
+        return PTB_WORDS
+    removed = {
+        tag
+        for tag, count in tokens.items()
+        if unspoken[tag] >= _NEARLY_ALL * count and punctuation[tag] > count / 2 and count >= _TOO_RARE * tokens.total()
+    }
+    if _TRACE_TAG in tokens:
+        removed.add(_TRACE_TAG)
+    return WordRule(removed=frozenset(removed - {UNTAGGED}))
+
+
+def remove_non_words(parse: Parse, rule: WordRule) -> Parse:
+    """`parse` without the leaves that are no words, and without constituents that held nothing else."""
+    keep = rule.which_are_words(parse.tags)
+    if all(keep):
+        return parse
+    kept_before = np.zeros(len(keep) + 1, dtype=np.int32)
+    np.cumsum(keep, out=kept_before[1:])
+    spans = kept_before[parse.spans]
+    filled = spans[:, 0] < spans[:, 1]
+    return Parse(
+        words=tuple(compress(parse.words, keep)),
+        tags=tuple(compress(parse.tags, keep)),
+        spans=spans[filled],
+        labels=tuple(compress(parse.labels, filled)),
+    )
+
+
+def normalise(word: str) -> str:
+    """`word` lower-cased, every number in it (`1,234.5`) replaced with `N`.
+
+    Not to be repeated: the `N` of a normalised word would be lower-cased.
+    """
+    return _NUMBER.sub("N", word.lower())

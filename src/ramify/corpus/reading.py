@@ -1,0 +1,186 @@
+"""Sentences from files: bracketed trees or tokenised text, a single file or a folder of them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from ramify.corpus.brackets import read_brackets
+from ramify.corpus.cleaning import WordRule, remove_non_words
+from ramify.corpus.tree import Parse, unparsed
+from ramify.errors import RamifyError
+
+Kind = Literal["auto", "text", "brackets"]
+SPLITS = ("train", "dev", "test")
+
+HEAD = 1 << 16
+"""Bytes of a file that are enough to tell its kind"""
+
+# Trees of a single leaf, then `(S (NP the` up to the first `)`. Labels touch their bracket, unlike words of
+# tokenised text such as `( see ( smith 2010 ) )`; outer ones are empty or begin with a letter or digit.
+_LOOKS_LIKE_TREES = re.compile(
+    r"\s*+(?:\([^\s()]++[ \t]++[^\s()]++\)\s*+)*+"
+    r"(?P<tree>(?:\((?:\w[^\s()]*+)?+\s*+(?=\())++\([^\s()]++\s++[^()]*+\))"
+)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentences and where they come from."""
+
+    parses: list[Parse]
+    """With gold trees if `has_trees`; else words alone: no spans, and every tag `_`."""
+    kind: Literal["text", "brackets"]
+    source: str
+    checksum: str
+    """sha256 of the bytes read, the files of a folder in order one after another"""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """How many lines or sentences were left out, by reason"""
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether the parses are gold trees."""
+        return self.kind == "brackets"
+
+    def __len__(self) -> int:
+        return len(self.parses)
+
+    def words_only(self, rule: WordRule) -> Corpus:
+        """Every sentence without the leaves that are no words; sentences of nothing else are dropped."""
+        cleaned = [remove_non_words(parse, rule) for parse in self.parses]
+        return self._keeping([parse for parse in cleaned if len(parse) > 0], "without words")
+
+    def of_lengths(self, shortest: int = 2, longest: int | None = None) -> Corpus:
+        """The sentences of `shortest` to `longest` words."""
+        long_enough = self._keeping([p for p in self.parses if len(p) >= shortest], f"under {shortest} words")
+        if longest is None:
+            return long_enough
+        fitting = [p for p in long_enough.parses if len(p) <= longest]
+        return long_enough._keeping(fitting, f"over {longest} words")
+
+    def _keeping(self, parses: list[Parse], reason: str) -> Corpus:
+        lost = len(self.parses) - len(parses)
+        dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + lost} if lost else self.dropped
+        return replace(self, parses=parses, dropped=dropped)
+
+
+def read_sentences(path: str | Path, kind: Kind = "auto", split: str | None = None) -> Corpus:
+    """All sentences of a file, or of every file of a folder and its subfolders, hidden ones excepted.
+
+    Of a folder that holds train, dev and test files, `split` says which to read. The kind `auto` takes a file
+    for bracketed trees if it begins like one. Blank lines are skipped.
+    """
+    check_kind(kind)
+    path = Path(path)
+    checksum = hashlib.sha256()
+    parses: list[Parse] = []
+    blank_lines = 0
+    kinds: dict[Literal["text", "brackets"], Path] = {}
+    for file in _files(path, split):
+        data = _bytes_of(file)
+        checksum.update(data)
+        found = guess_kind(data) if kind == "auto" else kind
+        kinds.setdefault(found, file)
+        if len(kinds) > 1:
+            raise RamifyError(
+                f"{path}: {kinds['brackets'].name} holds trees and {kinds['text'].name} text; "
+                "keep one kind in the folder, or say which kind it is."
+            )
+        if found == "brackets":
+            parses.extend(read_brackets(decoded_lines(io.BytesIO(data), str(file)), str(file)))
+            continue
+        sentences = list(iterate_text_lines(io.BytesIO(data), str(file)))
+        parses.extend(unparsed(words) for words in sentences if words)
+        blank_lines += sentences.count(())
+    if not parses:
+        raise RamifyError(f"{path}: there is no sentence in it; give a file with one sentence a line or with trees.")
+    dropped = {"blank lines": blank_lines} if blank_lines else {}
+    return Corpus(parses, next(iter(kinds)), str(path), checksum.hexdigest(), dropped)
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind of data that is not known."""
+    if kind not in get_args(Kind):
+        raise RamifyError(f"The kind of data {kind!r} is unknown; give one of {', '.join(get_args(Kind))}.")
+
+
+def guess_kind(data: bytes) -> Literal["text", "brackets"]:
+    """`brackets` if the file begins like a tree and no word follows the end of that tree."""
+    head = data[:HEAD].decode("utf-8-sig", errors="replace")
+    match = _LOOKS_LIKE_TREES.match(head)
+    if match is None:
+        return "text"
+    depth = 0
+    for bracket in re.finditer(r"[()]", head[match.start("tree") :]):
+        depth += 1 if bracket.group() == "(" else -1
+        if depth == 0:
+            rest = head[match.start("tree") + bracket.end() :].lstrip()
+            return "brackets" if rest[:1] in ("", "(", ")") else "text"
+    return "brackets"
+
+
+def split_paths(folder: str | Path) -> dict[str, Path]:
+    """The files of `folder` named `train`, `dev` (or `valid`) and `test`, whatever their endings."""
+    if not Path(folder).is_dir():
+        raise RamifyError(f"{folder}: there is no such folder; check the name.")
+    found: dict[str, Path] = {}
+    for file in sorted(Path(folder).iterdir()):
+        name = file.name.partition(".")[0]
+        name = "dev" if name == "valid" else name
+        if name not in SPLITS or not file.is_file():
+            continue
+        if name in found:
+            raise RamifyError(f"{folder}: both {found[name].name} and {file.name} could be the {name} set; keep one.")
+        found[name] = file
+    return found
+
+
+def iterate_text_lines(handle: Iterable[bytes], source: str) -> Iterator[tuple[str, ...]]:
+    """The words of every line, split at white space alone; a blank line is an empty tuple."""
+    for line in decoded_lines(handle, source):
+        yield tuple(line.split())
+
+
+def decoded_lines(handle: Iterable[bytes], source: str) -> Iterator[str]:
+    """Lines of UTF-8, without a byte order mark; lines that are not UTF-8 are named in the error."""
+    for number, line in enumerate(handle, start=1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise RamifyError(
+                f"{source}, line {number}: this is not UTF-8; convert the file, "
+                "for example with iconv -f latin1 -t utf-8."
+            ) from error
+
+
+def _files(path: Path, split: str | None) -> list[Path]:
+    if not path.exists():
+        raise RamifyError(f"{path}: there is no such file or folder; check the name.")
+    if not path.is_dir():
+        return [path]
+    splits = split_paths(path)
+    if split is not None:
+        if split not in splits:
+            raise RamifyError(
+                f"{path}: there is no {split} file in this folder; name one {split}.trees or {split}.txt."
+            )
+        return [splits[split]]
+    if splits:
+        raise RamifyError(f"{path}: this folder holds {', '.join(splits)} files; say which of them to read.")
+    inside = sorted(path.rglob("*"))
+    files = [f for f in inside if f.is_file() and not any(p.startswith(".") for p in f.relative_to(path).parts)]
+    if not files:
+        raise RamifyError(f"{path}: this folder holds no files; give one with trees or text in it.")
+    return files
+
+
+def _bytes_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise RamifyError(f"{file}: this file cannot be read ({error.strerror}); check its permissions.") from error

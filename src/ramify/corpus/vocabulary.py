@@ -1,0 +1,76 @@
+"""The words a grammar knows, numbered; every other word is `<unk>`, number 0."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.corpus.cleaning import normalise
+from ramify.errors import RamifyError
+
+UNKNOWN = "<unk>"
+
+
+class Vocabulary:
+    """Normalised words by number; `words[0]` is `<unk>`."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = tuple(words)
+        self._numbers = {word: number for number, word in enumerate(self.words)}
+        if not self.words or self.words[0] != UNKNOWN:
+            raise RamifyError(f"The first word of a vocabulary must be {UNKNOWN}; put it there.")
+        if len(self._numbers) != len(self.words):
+            word, count = Counter(self.words).most_common(1)[0]
+            raise RamifyError(f"The vocabulary holds the word {word!r} {count} times; keep one of them.")
+        for number, word in enumerate(self.words, start=1):
+            if not word or "\n" in word:
+                raise RamifyError(f"Word {number} of the vocabulary is empty or holds a line break; remove it.")
+
+    @classmethod
+    def build(cls, sentences: Iterable[Iterable[str]], size: int = 10_000) -> Vocabulary:
+        """The `size` most frequent words of normalised sentences, and `<unk>`.
+
+        Of equally frequent words the one seen first comes first.
+        """
+        counts = Counter(chain.from_iterable(sentences))
+        counts.pop(UNKNOWN, None)
+        return cls([UNKNOWN, *(word for word, _ in counts.most_common(size))])
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __contains__(self, word: object) -> bool:
+        return word in self._numbers
+
+    def __eq__(self, other: object) -> bool:
+        return self.words == other.words if isinstance(other, Vocabulary) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.words)
+
+    def encode(self, words: Iterable[str]) -> NDArray[np.int64]:
+        """(length,): the numbers of `words` as they stand in the text; they are normalised here."""
+        return np.array([self._numbers.get(normalise(word), 0) for word in words], dtype=np.int64)
+
+    def save(self, path: Path) -> None:
+        """Write one word a line, in order."""
+        # Bytes, because text mode would turn "\n" into the platform's own line ending.
+        path.write_bytes("".join(f"{word}\n" for word in self.words).encode("utf-8"))
+
+    @classmethod
+    def load(cls, path: Path) -> Vocabulary:
+        """Read what `save` wrote."""
+        try:
+            text = path.read_bytes().decode("utf-8")
+            return cls(text.removesuffix("\n").split("\n"))
+        except OSError as error:
+            raise RamifyError(f"{path}: the vocabulary cannot be read ({error.strerror}).") from error
+        except UnicodeDecodeError as error:
+            raise RamifyError(f"{path}: the vocabulary is not UTF-8; convert it to UTF-8.") from error
+        except RamifyError as error:
+            raise RamifyError(f"{path}: {error}") from error

@@ -1,0 +1,90 @@
+"""The whole path on the built-in corpus: learn, score beside the ceilings, show trees and rules."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ramify.corpus.brackets import write_brackets
+from ramify.corpus.builtin import builtin_grammar, builtin_treebank
+from ramify.corpus.cleaning import ALL_WORDS
+from ramify.corpus.reading import Corpus
+from ramify.corpus.tree import Parse
+from ramify.parser import FORMATS, Evaluation, Parser, evaluate
+from ramify.terminal import evaluation_table, rules_table, training_progress
+from ramify.training import train
+
+SETTINGS: dict[str, Any] = {
+    "nonterminals": 30,
+    "preterminals": 30,
+    "rank": 60,
+    "embedding": 128,
+    "batch_size": 16,
+    "learning_rate": 0.005,
+    "epochs": 12,
+}
+"""Small enough for two minutes on two cores, and large enough for the built-in grammar's 26 + 26 symbols."""
+
+TREES, RULES = 3, 12
+TREE_WORDS = range(7, 10)
+"""Trees of so many words say something and still fit a terminal."""
+
+
+def builtin_corpus(seed: int = 0) -> dict[str, Corpus]:
+    """The built-in treebank's splits as if read from files."""
+    return {name: _as_corpus(name, parses) for name, parses in builtin_treebank(seed).items()}
+
+
+def _as_corpus(name: str, parses: list[Parse]) -> Corpus:
+    text = "".join(write_brackets(parse) + "\n" for parse in parses)
+    return Corpus(parses, "brackets", f"built-in {name}", hashlib.sha256(text.encode()).hexdigest())
+
+
+def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Parser:
+    """Train with the demo's settings."""
+    notes.print(f"Learning a grammar from {len(corpus['train']):,} sentences of the built-in corpus, without trees.")
+    with training_progress(notes, SETTINGS["epochs"]) as (on_progress, on_epoch):
+        return train(
+            corpus["train"], out, dev=corpus["dev"], overwrite=True, seed=seed,
+            on_progress=on_progress, on_epoch=on_epoch, **SETTINGS,
+        )  # fmt: skip
+
+
+def compare(parser: Parser, test: Corpus) -> list[Evaluation]:
+    """The learnt grammar between what needs no learning and what could not be done better."""
+    systems: dict[str, Parser | str] = {
+        "left branching": "left",
+        "right branching": "right",
+        "random trees": "random",
+        "learnt grammar": parser,
+        "true grammar": Parser.from_binary_grammar(builtin_grammar()),
+    }
+    return [replace(evaluate(system, test, word_rule=ALL_WORDS), system=name) for name, system in systems.items()]
+
+
+def used_rules(parser: Parser, parses: Sequence[Parse]) -> list[tuple[str, str, str, float]]:
+    """The strongest rule of each nonterminal, those first that the parses of these sentences use most."""
+    analyses = parser.analyse_many(parse.words for parse in parses)
+    usage = Counter(label for analysis in analyses for label in analysis.parse.labels)
+    return [parser.strongest_rules(label, 1)[0] for label, _ in usage.most_common(RULES)]
+
+
+def run_demo(out: Path, seed: int, console: Console, notes: Console) -> None:
+    """Train on the built-in corpus, print scores, trees and rules, leave the model in `out`."""
+    corpus = builtin_corpus()
+    parser = learn(out, seed, corpus, notes)
+    test = corpus["test"]
+    results = compare(parser, test)
+    console.print(evaluation_table(results))
+    console.print(results[0].signature, highlight=False, soft_wrap=True)
+    drawn = [parse for parse in test.parses if len(parse) in TREE_WORDS][:TREES]
+    for parse in drawn:
+        console.print("\n" + FORMATS["pretty"](parser.analyse(parse.words)), highlight=False, markup=False)
+    console.print(rules_table(used_rules(parser, test.parses), parser, "The strongest rules of the symbols most used"))
+    console.print(f"The model is in {out}. Parse with it: ramify parse -m {out} FILE", highlight=False)

@@ -1,0 +1,1 @@
+"""Scores and baselines: spans in, numbers out. No torch here."""

@@ -1,0 +1,85 @@
+"""Trees that need no learning: what a grammar has to beat, and the best it can reach.
+
+Each is a binary tree over `n` words as (n - 1, 2) spans in preorder, the whole sentence first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.corpus.tree import Parse
+
+Spans = NDArray[np.int32]
+
+
+def left_branching(n: int) -> Spans:
+    """((a b) c) d"""
+    return _spans(np.zeros(_nodes(n)), np.arange(n, 1, -1))
+
+
+def right_branching(n: int) -> Spans:
+    """a (b (c d))"""
+    return _spans(np.arange(_nodes(n)), np.full(_nodes(n), n))
+
+
+def balanced(n: int) -> Spans:
+    """(a b) (c d): every span is halved; of an odd one the left half is the longer."""
+    return _split_by(n, lambda start, end: (start + end + 1) // 2)
+
+
+def random_tree(n: int, rng: np.random.Generator) -> Spans:
+    """Every span, from the whole sentence down, is split at a place drawn uniformly."""
+    return _split_by(n, lambda start, end: start + 1 + int(rng.random() * (end - start - 1)))
+
+
+def oracle(gold: Spans, n: int) -> Spans:
+    """The binary tree that agrees best with the gold spans (constituents, 2).
+
+    It has all of them; inside a flat constituent it branches to the right.
+    """
+    spans = {(start, end) for start, end in [(0, n), *gold.tolist()] if end - start >= 2}
+    # Between words p - 1 and p lies a boundary between children of the innermost constituent around both, and
+    # branching to the right makes everything from p to the end of that constituent one span.
+    innermost_end = [0] * n
+    for start, end in sorted(spans, key=_preorder):
+        innermost_end[start + 1 : end] = [end] * (end - start - 1)
+    spans |= {(start, end) for start, end in enumerate(innermost_end) if end - start >= 2}
+    return np.array(sorted(spans, key=_preorder), dtype=np.int32).reshape(-1, 2)
+
+
+BASELINES: dict[str, Callable[[Parse, np.random.Generator], Spans]] = {
+    "left": lambda parse, _rng: left_branching(len(parse)),
+    "right": lambda parse, _rng: right_branching(len(parse)),
+    "balanced": lambda parse, _rng: balanced(len(parse)),
+    "random": lambda parse, rng: random_tree(len(parse), rng),
+    "oracle": lambda parse, _rng: oracle(parse.spans, len(parse)),
+}
+"""By name, each from a gold parse (of which all but `oracle` use only the length) and a random generator."""
+
+
+def _nodes(n: int) -> int:
+    return max(n - 1, 0)
+
+
+def _spans(starts: NDArray[np.generic], ends: NDArray[np.generic]) -> Spans:
+    return np.stack([starts, ends], axis=1).astype(np.int32)
+
+
+def _preorder(span: tuple[int, int]) -> tuple[int, int]:
+    return span[0], -span[1]
+
+
+def _split_by(n: int, split: Callable[[int, int], int]) -> Spans:
+    spans: list[tuple[int, int]] = []
+    waiting = [(0, n)]
+    while waiting:
+        start, end = waiting.pop()
+        if end - start < 2:
+            continue
+        spans.append((start, end))
+        middle = split(start, end)
+        waiting += [(middle, end), (start, middle)]
+    return np.array(spans, dtype=np.int32).reshape(-1, 2)

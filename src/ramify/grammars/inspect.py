@@ -1,0 +1,55 @@
+"""Looking into a grammar: does it sum to one, which rules and words are the strongest."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from ramify.grammars.base import LowRankGrammar
+
+
+class Rule(NamedTuple):
+    """Children are numbered as in `LowRankRules`: preterminal t is symbol n + t."""
+
+    parent: int
+    left: int
+    right: int
+    probability: float
+
+
+@torch.no_grad()
+def normalisation_error(grammar: LowRankGrammar) -> dict[str, float]:
+    """How far each family of distributions is from summing to one, at worst.
+
+    Binary rules sum to one for every nonterminal where the rows of U and the columns of V and W do; a
+    component that no nonterminal uses does not count.
+    """
+    tables = grammar.tabulated()
+    root, head, left, right = (table.double().exp() for table in tables.shared_rules())
+    used = head.amax(0) > 0
+    sums = {
+        "start rules": root.sum(),
+        "head (U)": head.sum(1),
+        "left (V)": left.sum(0)[used],
+        "right (W)": right.sum(0)[used],
+        "words": tables.emission_table.exp().sum(0, dtype=torch.float64),
+    }
+    return {name: float((total - 1).abs().max()) for name, total in sums.items()}
+
+
+@torch.no_grad()
+def strongest_rules(grammar: LowRankGrammar, parent: int, count: int = 10, block: int = 512) -> list[Rule]:
+    """The most probable binary rules of one nonterminal, best first, in O(m^2 d) time and O(m block) memory."""
+    shared = grammar.tabulated().shared_rules()
+    weighted = (shared.left + shared.head[parent]).exp()  # (m, d)
+    right = shared.right.exp()
+    m = right.shape[0]
+    best = right.new_zeros(0), torch.zeros(0, dtype=torch.long, device=right.device)
+    for start in range(0, m, block):
+        found = (weighted[start : start + block] @ right.T).flatten()
+        values, places = found.topk(min(count, found.numel()))
+        values, places = torch.cat([best[0], values]), torch.cat([best[1], places + start * m])
+        kept = values.topk(min(count, values.numel()))
+        best = kept.values, places[kept.indices]
+    return [Rule(parent, int(at) // m, int(at) % m, float(value)) for value, at in zip(*best, strict=True)]

@@ -1,0 +1,80 @@
+"""TN-PCFG: the tensor-decomposed PCFG whose parameters are made by neural networks (Yang et al. 2021, sec. 5)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ramify.grammars.base import LowRankGrammar, SharedRules
+from ramify.grammars.td_pcfg import normalised
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "gelu": nn.GELU,
+}
+
+
+class _Residual(nn.Module):
+    """x + relu(W2 relu(W1 x))"""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(size, size), nn.Linear(size, size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        update: Tensor = self.second(self.first(x).relu()).relu()
+        return x + update
+
+
+class TNPCFG(LowRankGrammar):
+    """Embeddings are unit Gaussian, linear layers keep PyTorch's own initialisation, as in the paper.
+
+    `activation` is the one inside the three networks f_u, f_v, f_w of the binary rules (the paper's ablation);
+    the start and word networks always use ReLU.
+    """
+
+    def __init__(
+        self,
+        nonterminals: int,
+        preterminals: int,
+        rank: int,
+        words: int,
+        embedding: int = 256,
+        activation: str = "relu",
+    ) -> None:
+        super().__init__(nonterminals, preterminals, rank, words)
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation {activation!r} is not one of {', '.join(ACTIVATIONS)}")
+
+        def encoder() -> list[nn.Module]:
+            return [nn.Linear(embedding, embedding), _Residual(embedding), _Residual(embedding)]
+
+        def rule_network() -> nn.Sequential:
+            return nn.Sequential(nn.Linear(embedding, embedding), ACTIVATIONS[activation](), nn.Linear(embedding, rank))
+
+        self.symbol_embedding = nn.Parameter(torch.randn(nonterminals + preterminals, embedding))
+        self.start_embedding = nn.Parameter(torch.randn(1, embedding))
+        self.preterminal_embedding = nn.Parameter(torch.randn(preterminals, embedding))
+        self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
+        self.start = nn.Sequential(*encoder(), nn.Linear(embedding, nonterminals))
+        self.preterminal_encoder = nn.Sequential(*encoder())
+        self.word_layer = nn.Linear(embedding, words)
+
+    def shared_rules(self) -> SharedRules:
+        """Start and binary rules."""
+        return normalised(
+            self.start(self.start_embedding)[0],
+            self.head(self.symbol_embedding[: self.nonterminals]),
+            self.left(self.symbol_embedding),
+            self.right(self.symbol_embedding),
+        )
+
+    def emission(self, word_ids: Tensor) -> Tensor:
+        """log p(T -> w) (..., p) of the words given by their numbers (...)."""
+        states: Tensor = self.preterminal_encoder(self.preterminal_embedding)  # (p, embedding)
+        weights = nn.functional.embedding(word_ids, self.word_layer.weight)
+        logits = weights @ states.T + self.word_layer.bias[word_ids][..., None]
+        vocabulary_logits: Tensor = self.word_layer(states)  # (p, q)
+        return logits - vocabulary_logits.logsumexp(1)

@@ -1,0 +1,87 @@
+"""The inside algorithm for low-rank rules in log space: the oracle that every faster path is held to.
+
+Notation as in README.md beside this file. Written for clarity: one logarithm per number, posteriors and every
+gradient from autograd. Vectorised over the batch and over all spans of one width.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ramify.inference.rules import LowRankRules, Marginals
+
+
+def _log(x: Tensor) -> Tensor:
+    """log x with log 0 = -inf and gradient zero there, where autograd's own would be 0 * inf."""
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1).log(), -torch.inf)
+
+
+def _peak(x: Tensor, dim: int) -> Tensor:
+    """The maximum as a constant to shift by; 0 where everything is -inf."""
+    peak = x.detach().amax(dim, keepdim=True)
+    return torch.where(peak.isinf(), torch.zeros_like(peak), peak)
+
+
+def _logsumexp(x: Tensor, dim: int) -> Tensor:
+    peak = _peak(x, dim)
+    return _log((x - peak).exp().sum(dim)) + peak.squeeze(dim)
+
+
+def _log_matmul(x: Tensor, matrix: Tensor) -> Tensor:
+    """log(exp(x) @ exp(matrix)) for x (..., k) and matrix (k, l)."""
+    row_peak, column_peak = _peak(x, -1), _peak(matrix, 0)
+    return _log((x - row_peak).exp() @ (matrix - column_peak).exp()) + row_peak + column_peak
+
+
+def _inside(rules: LowRankRules, span_scores: Tensor, words: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
+    """log p(w) (B,), and for each width > 1 the log inside scores of the nonterminals (B, starts, n)."""
+    B, N, _ = words.shape
+    n = rules.nonterminals
+    head_by_rank = rules.head.T  # (d, n)
+    leaf = words + torch.diagonal(span_scores, 1, 1, 2)[..., None]
+    left = {1: _log_matmul(leaf, rules.left[n:])}  # width -> (B, starts, d)
+    right = {1: _log_matmul(leaf, rules.right[n:])}
+    symbols: dict[int, Tensor] = {}
+    for width in range(2, N + 1):
+        starts = N - width + 1
+        splits = [left[s][:, :starts] + right[width - s][:, s : s + starts] for s in range(1, width)]
+        x = _logsumexp(torch.stack(splits), 0)
+        symbols[width] = _log_matmul(x, head_by_rank) + torch.diagonal(span_scores, width, 1, 2)[..., None]
+        left[width] = _log_matmul(symbols[width], rules.left[:n])
+        right[width] = _log_matmul(symbols[width], rules.right[:n])
+    # A sentence of one word has no derivation: every start rule leads to a binary rule.
+    at_width = [leaf.new_full((B,), -torch.inf)]
+    at_width += [_logsumexp(symbols[w][:, 0] + rules.root, -1) for w in range(2, N + 1)]
+    log_z = torch.stack(at_width).gather(0, rules.lengths.to(words.device)[None] - 1)[0]
+    return log_z, symbols
+
+
+def inside(rules: LowRankRules, span_scores: Tensor) -> Tensor:
+    """log p(w) of each sentence (B,), every span weighted by exp(span_scores[b, i, j]) (B, N+1, N+1)."""
+    return _inside(rules, span_scores, rules.masked_words())[0]
+
+
+@torch.enable_grad()
+def marginals(rules: LowRankRules, span_scores: Tensor) -> Marginals:
+    """Posteriors of spans, labels and tags, all of them as gradients of log p(w)."""
+    words = rules.masked_words().detach().requires_grad_()
+    scores = span_scores.detach().requires_grad_()
+    log_z, symbols = _inside(rules, scores, words)
+    possible = log_z > -torch.inf
+    total = torch.where(possible, log_z, 0).sum()
+    wanted = [words, scores, *symbols.values()]
+    if total.requires_grad and bool(possible.any()):
+        gradients = torch.autograd.grad(total, wanted, materialize_grads=True)
+    else:
+        gradients = tuple(torch.zeros_like(t) for t in wanted)
+    tags, spans, *labels = gradients
+    best_label = torch.zeros_like(spans, dtype=torch.long)
+    best_label_posterior = torch.zeros_like(spans)
+    for width, posterior in zip(symbols, labels, strict=True):
+        top = posterior.max(-1)
+        best_label.diagonal(width, 1, 2).copy_(top.indices)
+        best_label_posterior.diagonal(width, 1, 2).copy_(top.values)
+    tag = tags.max(-1)
+    return Marginals(log_z.detach(), spans, best_label, best_label_posterior, tag.indices, tag.values)

@@ -1,0 +1,276 @@
+"""Inside and outside for low-rank rules in linear space, every span's vector scaled by its maximum.
+
+Plain torch on any device, vectorised over the batch and over all spans of one width. Derivation and notation:
+README.md beside this file. Every quantity of a span is a pair: a vector whose largest entry is 1 and the
+logarithm of what it was divided by. An impossible span has scale minus infinity and so contributes exact zeros.
+
+Charts are indexed [batch, start, width - 1]; all access patterns of the two passes are strided views of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ramify.inference.rules import LowRankRules, Marginals
+
+Scaled = tuple[Tensor, Tensor]
+"""Vectors (..., k) and their log scales (...)."""
+
+
+@dataclass
+class _Chart:
+    """All that the inside pass leaves behind; `rank`, `symbols`, `left` and `right` in scaled form."""
+
+    head: Tensor | None
+    """(n, d) U, or None where `children` already is the product U^T [V | W] and the symbols are skipped"""
+    children: Tensor
+    """(n or d, 2d) [V | W] below spans of two words or more"""
+    leaf_children: Tensor
+    """(p, 2d) [V | W] below words"""
+    root: Tensor
+    """(n or d,) start probabilities, times U where the symbols are skipped"""
+    leaves: Scaled
+    """(B, N, p)"""
+    rank: Scaled
+    """(B, N, N, d) x of the design notes"""
+    symbols: Scaled
+    """(B, N, N, n or d) U x, span scores included"""
+    left: Scaled
+    right: Scaled
+    span_scores: Tensor
+    """(B, N+1, N+1)"""
+    lengths: Tensor
+    log_z: Tensor
+    """(B,)"""
+
+
+def _scale_dtype(device: torch.device) -> torch.dtype:
+    """Log scales reach the thousands, where float32 keeps four digits: float64 wherever the device has it."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _normalise(vectors: Tensor, scale: Tensor) -> Scaled:
+    peak = vectors.amax(-1)
+    divisor = torch.where(peak > 0, peak, 1)
+    return vectors / divisor[..., None], scale + peak.to(scale.dtype).log()
+
+
+def _empty_chart(B: int, N: int, width: int, like: Tensor, scale: Tensor) -> Scaled:
+    # Zeros, not uninitialised memory: the outside pass multiplies unused entries by weight zero.
+    return like.new_zeros(B, N, N, width), scale.new_full((B, N, N), -torch.inf)
+
+
+def _spans(chart: Scaled, sizes: tuple[int, int], steps: tuple[int, int], offset: int) -> Scaled:
+    """Two-dimensional family of spans as views (B, *sizes, k): `steps` and `offset` count chart cells."""
+    vectors, scale = chart
+    B, N, _, k = vectors.shape
+    first, second = steps
+    return (
+        vectors.as_strided((B, *sizes, k), (N * N * k, first * k, second * k, 1), offset * k),
+        scale.as_strided((B, *sizes), (N * N, first, second), offset),
+    )
+
+
+def _weighted_sum(a: Scaled, b: Scaled, mask: Tensor | None = None) -> Scaled:
+    """sum_s a_s * b_s over the second-last dimension, scaled; terms under `mask` do not count."""
+    scales = a[1] + b[1]
+    if mask is not None:
+        scales = scales.masked_fill(mask, -torch.inf)
+    peak = scales.amax(-1)
+    weights = (scales - torch.where(peak == -torch.inf, 0, peak)[..., None]).exp().to(a[0].dtype)
+    return _normalise((weights[..., None, :] @ (a[0] * b[0])).squeeze(-2), peak)
+
+
+def _store(chart: Scaled, width: int, value: Scaled) -> None:
+    starts = value[1].shape[1]
+    chart[0][:, :starts, width - 1] = value[0]
+    chart[1][:, :starts, width - 1] = value[1]
+
+
+def _at_width(chart: Scaled, width: int) -> Scaled:
+    starts = chart[1].shape[1] - width + 1
+    return chart[0][:, :starts, width - 1], chart[1][:, :starts, width - 1]
+
+
+def _skip_symbols(n: int, d: int) -> bool:
+    """Whether d x 2d products a span cost less than going through the n symbols (4 d^2 < 6 n d)."""
+    return 2 * d < 3 * n
+
+
+def _inside(rules: LowRankRules, span_scores: Tensor, skip_symbols: bool) -> _Chart:
+    n, d = rules.head.shape
+    B, N, _ = rules.words.shape
+    device = rules.words.device
+    head, root = rules.head.exp(), rules.root.exp()
+    both = torch.cat([rules.left, rules.right], 1).exp()
+    children = both[:n]
+    if skip_symbols:
+        children, root = head.T @ children, head.T @ root
+    scores = span_scores.to(_scale_dtype(device))
+
+    words = rules.masked_words()
+    peak = words.amax(-1, keepdim=True)
+    emission = (words - torch.where(peak == -torch.inf, 0, peak)).exp()
+    leaves = emission, peak[..., 0].to(scores.dtype) + scores.diagonal(1, 1, 2)
+
+    rank = _empty_chart(B, N, d, words, scores)
+    symbols = rank if skip_symbols else _empty_chart(B, N, n, words, scores)
+    left, right = _empty_chart(B, N, d, words, scores), _empty_chart(B, N, d, words, scores)
+    chart = _Chart(
+        None if skip_symbols else head, children, both[n:], root, leaves, rank, symbols, left, right, scores,
+        rules.lengths.to(device), scores.new_full((B,), -torch.inf),
+    )  # fmt: skip
+    for width in range(1, N + 1):
+        if width > 1:
+            starts = N - width + 1
+            # Splits after s = 1 .. width-1 words: left child (i, s), right child (i+s, width-s).
+            x, scale = _weighted_sum(
+                _spans(left, (starts, width - 1), (N, 1), 0),
+                _spans(right, (starts, width - 1), (N, N - 1), N + width - 2),
+            )
+            scale = scale + scores.diagonal(width, 1, 2)
+            _store(rank, width, (x, scale))
+            if not skip_symbols:
+                _store(symbols, width, _normalise(x @ head.T, scale))
+        below, scale = leaves if width == 1 else _at_width(symbols, width)
+        halves = (below @ (chart.leaf_children if width == 1 else children)).split(d, -1)
+        _store(left, width, _normalise(halves[0], scale))
+        _store(right, width, _normalise(halves[1], scale))
+
+    whole = torch.arange(B, device=device), torch.zeros_like(chart.lengths), chart.lengths - 1
+    log_z = symbols[1][whole] + (symbols[0][whole] @ root).to(scores.dtype).log()
+    # A sentence of one word has no derivation: every start rule leads to a binary rule.
+    chart.log_z = torch.where(chart.lengths > 1, log_z, -torch.inf)
+    return chart
+
+
+def _outside(chart: _Chart) -> Iterator[tuple[int, Scaled, Scaled, Scaled]]:
+    """From the widest spans to the words: (width, symbols, their outside, outside of [left | right])."""
+    scores, (vectors, scales) = chart.span_scores, chart.rank
+    B, N, _, d = vectors.shape
+    g_rank = _empty_chart(B, N, d, vectors, scales)
+    for width in range(N, 0, -1):
+        g_left = vectors.new_zeros(B, N - width + 1, d), scales.new_full((B, N - width + 1), -torch.inf)
+        g_right = g_left[0].clone(), g_left[1].clone()
+        pairs = N - width  # starts that have a right neighbour, and as many that have a left one
+        if pairs:
+            # As left child (i, width): parents (i, width+t), right siblings (i+width, t), t = 1 ...
+            parents = _spans(g_rank, (pairs, pairs), (N, 1), width)
+            siblings = _spans(chart.right, (pairs, pairs), (N, 1), width * N)
+            total = _weighted_sum(parents, siblings)
+            g_left[0][:, :-1], g_left[1][:, :-1] = total
+            # As right child (k, width): parents (i, width+k-i), left siblings (i, k-i), i = 0 .. k-1.
+            parents = _spans(g_rank, (pairs, pairs), (1, N - 1), width)
+            siblings = _spans(chart.left, (pairs, pairs), (1, N - 1), 0)
+            not_before = torch.ones(pairs, pairs, dtype=torch.bool, device=vectors.device).triu(1)
+            total = _weighted_sum(parents, siblings, not_before)
+            g_right[0][:, 1:], g_right[1][:, 1:] = total
+        scale = torch.maximum(g_left[1], g_right[1])
+        finite = torch.where(scale == -torch.inf, 0, scale)
+        g_children = torch.cat([g * (s - finite).exp().to(g.dtype)[..., None] for g, s in (g_left, g_right)], -1)
+        below = chart.leaf_children if width == 1 else chart.children
+        g_symbols, g_scale = _normalise(g_children @ below.T, scale)
+        if width > 1:
+            complete = chart.lengths == width  # the whole sentence stands below a start rule instead
+            g_symbols[complete, 0], g_scale[complete, 0] = _normalise(chart.root, scale.new_zeros(()))
+            g_x = (g_symbols, g_scale)
+            if chart.head is not None:
+                g_x = _normalise(g_symbols @ chart.head, g_scale)
+            _store(g_rank, width, (g_x[0], g_x[1] + scores.diagonal(width, 1, 2)))
+        inner = chart.leaves if width == 1 else _at_width(chart.symbols, width)
+        yield width, inner, (g_symbols, g_scale), (g_children, scale)
+
+
+def _weights(log_z: Tensor, inside: Tensor, outside: Tensor, dtype: torch.dtype) -> Tensor:
+    """exp(inside + outside - log p(w)) (B, starts); bounded, and zero where p(w) = 0.
+
+    A weight beyond the bound belongs to products that underflowed; bounding it keeps them zero, not 0 * inf.
+    """
+    bound = math.log(torch.finfo(dtype).max) - 10
+    possible = (log_z > -torch.inf)[:, None]
+    exponent = inside + outside - torch.where(possible, log_z[:, None], 0)
+    return torch.where(possible, exponent.clamp(max=bound).exp(), 0).to(dtype)
+
+
+class _Inside(torch.autograd.Function):
+    """log p(w) with the outside pass as its backward pass; gradients of log-probabilities are expected counts."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        *rules, span_scores = inputs
+        n, d = rules[1].shape
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs)
+        ctx.chart = _inside(LowRankRules(*rules), span_scores, _skip_symbols(n, d))
+        return ctx.chart.log_z.to(rules[1].dtype)  # type: ignore[no-any-return]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor | None) -> tuple[Tensor | None, ...]:
+        if upstream is None:
+            return (None,) * 7
+        root, head, left, right, words, _, span_scores = ctx.saved_tensors
+        chart: _Chart = ctx.chart
+        n, d = head.shape
+        dtype = head.dtype
+        g_children, g_leaf = torch.zeros_like(chart.children), torch.zeros_like(chart.leaf_children)
+        g_head, g_root = torch.zeros_like(head), torch.zeros_like(chart.root)
+        g_words, g_scores = torch.zeros_like(words), torch.zeros_like(span_scores)
+        for width, (inner, a), (outer, b), (g_below, g_scale) in _outside(chart):
+            weight = _weights(chart.log_z, a, b, dtype) * upstream[:, None]
+            posterior = inner * outer * weight[..., None]
+            g_scores.diagonal(width, 1, 2).copy_(posterior.sum(-1))
+            weighted = inner * (_weights(chart.log_z, a, g_scale, dtype) * upstream[:, None])[..., None]
+            counts = weighted.flatten(0, 1).T @ g_below.flatten(0, 1)
+            if width == 1:
+                g_leaf += counts
+                g_words.copy_(posterior)
+                continue
+            g_children += counts
+            g_root += posterior[chart.lengths == width, 0].sum(0)
+            if chart.head is not None:
+                x, x_scale = _at_width(chart.rank, width)
+                weight = _weights(chart.log_z, x_scale, b, dtype) * upstream[:, None]
+                g_head += (outer * weight[..., None]).flatten(0, 1).T @ x.flatten(0, 1)
+        U, both = head.exp(), torch.cat([left, right], 1).exp()
+        if chart.head is None:
+            # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
+            g_product, g_children = g_children, U @ g_children
+            rank_share = torch.where(chart.root > 0, g_root / chart.root, 0)
+            g_head = both[:n] @ g_product.T + root.exp()[:, None] * rank_share
+            g_root = root.exp() * (U @ rank_share)
+        g_left, g_right = (both * torch.cat([g_children, g_leaf])).split(d, 1)
+        return g_root, U * g_head, g_left, g_right, g_words, None, g_scores
+
+
+def inside(rules: LowRankRules, span_scores: Tensor) -> Tensor:
+    """log p(w) of each sentence (B,), every span weighted by exp(span_scores[b, i, j]) (B, N+1, N+1)."""
+    result: Tensor = _Inside.apply(  # type: ignore[no-untyped-call]
+        rules.root, rules.head, rules.left, rules.right, rules.words, rules.lengths, span_scores
+    )
+    return result
+
+
+@torch.no_grad()
+def marginals(rules: LowRankRules, span_scores: Tensor) -> Marginals:
+    """Posteriors of spans, labels and tags from one inside and one outside pass."""
+    chart = _inside(rules, span_scores, skip_symbols=False)
+    B, N, _ = rules.words.shape
+    spans = rules.words.new_zeros(B, N + 1, N + 1)
+    best_label = torch.zeros_like(spans, dtype=torch.long)
+    best_label_posterior = torch.zeros_like(spans)
+    for width, (inner, a), (outer, b), _ in _outside(chart):
+        posterior = inner * outer * _weights(chart.log_z, a, b, inner.dtype)[..., None]
+        spans.diagonal(width, 1, 2).copy_(posterior.sum(-1))
+        top = posterior.max(-1)
+        if width > 1:
+            best_label.diagonal(width, 1, 2).copy_(top.indices)
+            best_label_posterior.diagonal(width, 1, 2).copy_(top.values)
+    return Marginals(chart.log_z.to(spans.dtype), spans, best_label, best_label_posterior, top.indices, top.values)

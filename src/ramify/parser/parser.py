@@ -1,0 +1,202 @@
+"""A grammar as a person uses it: words in, trees out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import nltk
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ramify.corpus.cleaning import ALL_WORDS, WordRule
+from ramify.corpus.pcfg import BinaryGrammar
+from ramify.corpus.tree import Parse
+from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
+from ramify.errors import RamifyError
+from ramify.grammars import LowRankGrammar, TableGrammar
+from ramify.grammars.inspect import Rule, strongest_rules
+from ramify.inference import low_rank
+from ramify.inference.decode import DECODERS
+from ramify.inference.rules import LowRankRules, Marginals
+from ramify.parser.analysis import Analysis
+from ramify.parser.batches import WordIds, memory_batches, padded
+
+WINDOW = 1024
+"""How many sentences are read ahead, so that sentences of like length share a batch."""
+
+
+class Parser:
+    """Parses, scores and shows its rules. Make one with `ramify.load`, or from any grammar and its words."""
+
+    def __init__(
+        self,
+        grammar: LowRankGrammar,
+        vocabulary: Vocabulary,
+        labels: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        word_rule: WordRule = ALL_WORDS,
+    ) -> None:
+        self.grammar: TableGrammar = grammar.tabulated()
+        self.vocabulary = vocabulary
+        self.word_rule = word_rule
+        self.labels = tuple(labels or (f"NT-{a}" for a in range(grammar.nonterminals)))
+        self.tags = tuple(tags or (f"T-{t}" for t in range(grammar.preterminals)))
+        if len(vocabulary) != grammar.words:
+            raise RamifyError(
+                f"The vocabulary has {len(vocabulary)} words but the grammar {grammar.words}; "
+                "they belong to different models."
+            )
+
+    @classmethod
+    def from_binary_grammar(cls, grammar: BinaryGrammar) -> Parser:
+        """A grammar in Chomsky normal form, such as a treebank's or the built-in corpus's own, exactly.
+
+        It has no probability for unknown words: a sentence with one has no derivation.
+        """
+        vocabulary = Vocabulary([UNKNOWN, *grammar.words])
+        symbol = {name: i for i, name in enumerate((*grammar.nonterminals, *grammar.preterminals))}
+        n = len(grammar.nonterminals)
+        word = {name: i for i, name in enumerate(vocabulary.words)}
+        tables = TableGrammar.from_binary_rules(
+            {symbol[a]: p for a, p in grammar.start.items()},
+            [(symbol[a], symbol[b], symbol[c], p) for a, b, c, p in grammar.binary],
+            [(symbol[t] - n, word[w], p) for t, w, p in grammar.lexical],
+            nonterminals=n,
+            preterminals=len(grammar.preterminals),
+            words=len(vocabulary),
+        )
+        return cls(tables, vocabulary, grammar.nonterminals, grammar.preterminals)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the grammar's tables are."""
+        return self.grammar.head.device
+
+    def parse(self, words: Sequence[str]) -> nltk.Tree:
+        """The tree of one sentence, given as a list of words or as a string with spaces between them."""
+        return self.analyse(words).parse.to_nltk()
+
+    def parse_many(self, sentences: Iterable[Sequence[str]], decoder: str = "mbr") -> Iterator[nltk.Tree]:
+        """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
+        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder))
+
+    def posteriors(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """(N+1, N+1): entry [i, j] is the probability that words[i:j] are a constituent."""
+        return self.analyse(words).posteriors
+
+    def analyse(self, words: Sequence[str], decoder: str = "mbr") -> Analysis:
+        """The parse of one sentence with its probability and posteriors."""
+        return next(self.analyse_many([words], decoder))
+
+    def analyse_many(self, sentences: Iterable[Sequence[str]], decoder: str = "mbr") -> Iterator[Analysis]:
+        """`analyse` for a stream of sentences, in order."""
+        if decoder not in DECODERS:
+            raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
+        stream = iter(sentences)
+        while window := [_words(sentence) for sentence in islice(stream, WINDOW)]:
+            yield from self._analyse_window(window, decoder)
+
+    def log_probabilities(self, sentences: Iterable[Sequence[str]]) -> Iterator[float]:
+        """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
+        stream = iter(sentences)
+        while window := [_words(sentence) for sentence in islice(stream, WINDOW)]:
+            encoded = [self.vocabulary.encode(words) for words in window]
+            yield from log_probabilities(self.grammar, encoded).tolist()
+
+    def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
+        """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
+        if symbol is not None and symbol not in self.labels:
+            raise RamifyError(f"{symbol!r} is no nonterminal of this grammar; they are {', '.join(self.labels)}.")
+        parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
+        found = [rule for parent in parents for rule in strongest_rules(self.grammar, parent, count)]
+        return [self._named(rule) for rule in sorted(found, key=lambda rule: -rule.probability)]
+
+    def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:
+        """The most probable words of a preterminal."""
+        if tag not in self.tags:
+            raise RamifyError(f"{tag!r} is no preterminal of this grammar; they are {', '.join(self.tags)}.")
+        column = self.grammar.emission_table[:, self.tags.index(tag)].exp()
+        top = column.topk(min(count, len(column)))
+        return [(self.vocabulary.words[i], float(p)) for p, i in zip(top.values, top.indices, strict=True)]
+
+    def _named(self, rule: Rule) -> tuple[str, str, str, float]:
+        names = (*self.labels, *self.tags)
+        return names[rule.parent], names[rule.left], names[rule.right], rule.probability
+
+    def _analyse_window(self, window: list[tuple[str, ...]], decoder: str) -> list[Analysis]:
+        encoded = [self.vocabulary.encode(words) for words in window]
+        results: list[Analysis | None] = [None] * len(window)
+        nonempty = [place for place, words in enumerate(encoded) if len(words)]
+        for batch in memory_batches(self.grammar, [len(encoded[place]) for place in nonempty]):
+            places = [nonempty[i] for i in batch]
+            rules = self.grammar.rules(*padded([encoded[place] for place in places], self.device))
+            found = _robust_marginals(rules)
+            trees = DECODERS[decoder](found, rules.lengths)
+            for row, (place, spans) in enumerate(zip(places, trees, strict=True)):
+                results[place] = self._analysis(window[place], found, row, spans)
+        empty = Analysis(Parse((), (), np.zeros((0, 2), np.int32), ()), -np.inf, *_no_posteriors())
+        return [result or empty for result in results]
+
+    def _analysis(self, words: tuple[str, ...], found: Marginals, row: int, spans: NDArray[np.int32]) -> Analysis:
+        i, j = spans[:, 0], spans[:, 1]
+        N = len(words)
+        labels = found.best_label[row].cpu().numpy()[i, j]
+        tags = found.best_tag[row, :N].tolist()
+        return Analysis(
+            Parse(words, tuple(self.tags[t] for t in tags), spans, tuple(self.labels[a] for a in labels)),
+            float(found.log_probability[row]),
+            found.spans[row, : N + 1, : N + 1].cpu().numpy(),
+            found.best_label_posterior[row].cpu().numpy()[i, j],
+            found.best_tag_posterior[row, :N].cpu().numpy(),
+        )
+
+
+def _words(sentence: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sentence.split() if isinstance(sentence, str) else sentence)
+
+
+def _no_posteriors() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    return np.zeros((1, 1), np.float32), np.zeros(0, np.float32), np.zeros(0, np.float32)
+
+
+def _rows(rules: LowRankRules, rows: torch.Tensor) -> LowRankRules:
+    return replace(rules, words=rules.words[rows], lengths=rules.lengths[rows])
+
+
+@torch.no_grad()
+def _robust_marginals(rules: LowRankRules) -> Marginals:
+    """The scaled path; log space where its numbers underflowed; words alone where no derivation exists.
+
+    The stated rule for a sentence without a derivation, such as one of a single word: all posteriors are zero,
+    so decoding gives a right-branching tree, and each tag is the one that gives its word the most probability.
+    """
+    found = low_rank.marginals(rules)
+    lost = (found.log_probability == -torch.inf) & (rules.lengths > 1)
+    if bool(lost.any()):
+        again = low_rank.marginals(_rows(rules, lost).to(torch.float64), engine="reference")
+        for name, values in vars(again).items():
+            getattr(found, name)[lost] = values.to(getattr(found, name).dtype)
+    impossible = found.log_probability == -torch.inf
+    found.best_tag[impossible] = rules.words[impossible].argmax(-1)
+    return found
+
+
+@torch.no_grad()
+def log_probabilities(grammar: LowRankGrammar, sentences: Sequence[WordIds]) -> NDArray[np.float64]:
+    """log p(w) of each sentence, in order; an empty one has no derivation."""
+    tables = grammar.tabulated()
+    result = np.full(len(sentences), -np.inf)
+    nonempty = [place for place, words in enumerate(sentences) if len(words)]
+    for batch in memory_batches(tables, [len(sentences[place]) for place in nonempty]):
+        places = [nonempty[i] for i in batch]
+        rules = tables.rules(*padded([sentences[place] for place in places], tables.head.device))
+        found = low_rank.inside(rules).double()
+        lost = (found == -torch.inf) & (rules.lengths > 1)
+        if bool(lost.any()):
+            again = _rows(rules, lost).to(torch.float64)
+            found[lost] = low_rank.inside(again, engine="reference")
+        result[places] = found.cpu().numpy()
+    return result

@@ -1,0 +1,43 @@
+"""The model card: what a stranger who finds the folder wants to know."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ramify.parser.folder import CARD, CONFIG, write_atomically
+
+
+def write_card(folder: Path, record: dict[str, Any]) -> None:
+    """README.md of a model folder, from its config and the latest line of its metrics."""
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    grammar, data, settings = config["grammar"], config["data"], config["settings"]
+    facts = {
+        "Family": config["model"],
+        "Nonterminals, preterminals, rank": ", ".join(
+            str(grammar[size]) for size in ("nonterminals", "preterminals", "rank")
+        ),
+        "Vocabulary": f"{grammar['words']:,} words, `<unk>` among them",
+        "Trained on": _data(data["train"]),
+        "Chosen by the likelihood of": _data(data["dev"]),
+        "Leaves taken for words": f"`{config['words']}`",
+        "Seed, batch, learning rate": f"{settings['seed']}, {settings['batch_size']}, {settings['learning_rate']}",
+        "Written by": f"ramify {config['version']}",
+    }
+    if record:
+        facts["Epochs"] = f"{record['epoch']}, of which epoch {record['best_epoch']} is kept"
+        facts["Dev perplexity of the last epoch"] = f"{record['dev_perplexity']:.1f}"
+    if "dev_f1" in record:
+        facts["Dev S-F1 of the last epoch (not used in training)"] = f"{record['dev_f1']:.1f}"
+    rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
+    text = (
+        f"# A grammar learnt with ramify\n\nNo tree was used to learn it.\n\n| | |\n|---|---|\n{rows}\n\n"
+        "Parse with it:\n\n```\necho 'the words of a sentence' | ramify parse -m FOLDER\n```\n\n"
+        "`config.json` holds every setting, `metrics.jsonl` one line an epoch.\n"
+    )
+    write_atomically(folder / CARD, text.encode())
+
+
+def _data(corpus: dict[str, Any]) -> str:
+    return f"{corpus['sentences']:,} sentences of `{corpus['source']}` (sha256 {corpus['sha256'][:8]})"

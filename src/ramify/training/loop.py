@@ -1,0 +1,98 @@
+"""The training loop: sentences in, a better grammar after every step."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ramify.errors import RamifyError
+from ramify.grammars import LowRankGrammar
+from ramify.inference import low_rank
+from ramify.parser.batches import WordIds
+from ramify.training.settings import Settings
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training is; given out after every step."""
+
+    epoch: int
+    sentences_done: int
+    sentences: int
+    sentences_per_second: float
+    perplexity: float
+    """Of this epoch's training sentences so far, each under the grammar of its moment"""
+
+
+def equal_length_batches(sentences: Sequence[WordIds], batch_size: int, rng: np.random.Generator) -> list[list[int]]:
+    """Places of the sentences in batches of one length each, in random order."""
+    by_length: dict[int, list[int]] = {}
+    for place in rng.permutation(len(sentences)).tolist():
+        by_length.setdefault(len(sentences[place]), []).append(place)
+    batches = [
+        places[start : start + batch_size]
+        for places in by_length.values()
+        for start in range(0, len(places), batch_size)
+    ]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def optimizer_for(grammar: LowRankGrammar, settings: Settings) -> torch.optim.Optimizer:
+    """Adam as in the paper."""
+    return torch.optim.Adam(grammar.parameters(), lr=settings.learning_rate, betas=(0.75, 0.999), fused=True)
+
+
+def train_epoch(
+    grammar: LowRankGrammar,
+    optimizer: torch.optim.Optimizer,
+    sentences: Sequence[WordIds],
+    settings: Settings,
+    epoch: int,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Progress:
+    """One pass over all sentences; the order depends on the seed and the epoch's number alone."""
+    device = next(grammar.parameters()).device
+    rng = np.random.default_rng([settings.seed, epoch])
+    started, done, total, positions = time.perf_counter(), 0, 0.0, 0
+    progress = Progress(epoch, 0, len(sentences), 0.0, math.nan)
+    for places in equal_length_batches(sentences, settings.batch_size, rng):
+        word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
+        log_z = train_step(grammar, optimizer, word_ids, settings.clip)
+        done += len(places)
+        total += float(log_z.sum())
+        if math.isnan(total):
+            raise RamifyError(
+                f"Training broke down in epoch {epoch} (log p(w) is not a number); lower the learning rate."
+            )
+        positions += len(places) * (word_ids.shape[1] + 1)
+        progress = Progress(
+            epoch, done, len(sentences), done / (time.perf_counter() - started), safe_exp(-total / positions)
+        )
+        on_progress(progress)
+    return progress
+
+
+def train_step(grammar: LowRankGrammar, optimizer: torch.optim.Optimizer, word_ids: Tensor, clip: float) -> Tensor:
+    """One step up the mean log-likelihood of a batch (B, N); gives log p(w) (B,) before the step.
+
+    A sentence with p(w) = 0 has a zero gradient: it counts in the reported perplexity, not in the step.
+    """
+    B, N = word_ids.shape
+    lengths = torch.full((B,), N, device=word_ids.device)
+    log_z = low_rank.inside(grammar.rules(word_ids, lengths))
+    optimizer.zero_grad(set_to_none=True)
+    (-log_z.sum() / B).backward()
+    torch.nn.utils.clip_grad_norm_(grammar.parameters(), clip)
+    optimizer.step()
+    return log_z.detach()
+
+
+def safe_exp(x: float) -> float:
+    """exp, infinite where a float would overflow."""
+    return math.exp(x) if x < 700 else math.inf

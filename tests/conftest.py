@@ -1,0 +1,20 @@
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+# A busy machine must not make a property fail.
+settings.register_profile("ramify", deadline=None)
+settings.load_profile("ramify")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The treebanks to measure on, which are not part of the project: $RAMIFY_DATA, or beside the project."""
+    folder = Path(os.environ.get("RAMIFY_DATA", PROJECT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no treebanks in {folder}; set RAMIFY_DATA to their folder")
+    return folder

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ramify.inference.rules import LowRankRules
+
+
+def random_rules(
+    n: int,
+    p: int,
+    d: int,
+    lengths: Sequence[int],
+    *,
+    seed: int = 0,
+    sharpness: float = 1.0,
+    dtype: torch.dtype = torch.float64,
+) -> LowRankRules:
+    """Normalised rules from Gaussian logits times `sharpness`; the words are drawn from a vocabulary of 50."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def logits(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64) * sharpness
+
+    table = logits(p, 50).log_softmax(1)
+    word_ids = torch.randint(50, (len(lengths), max(lengths)), generator=generator)
+    tensors = (
+        logits(n).log_softmax(0),
+        logits(n, d).log_softmax(1),
+        logits(n + p, d).log_softmax(0),
+        logits(n + p, d).log_softmax(0),
+        table.T[word_ids],
+    )
+    return LowRankRules(*(t.to(dtype).requires_grad_() for t in tensors), torch.tensor(lengths))
+
+
+def random_scores(rules: LowRankRules, seed: int = 1) -> Tensor:
+    """Span scores with a forbidden span, one that does not make any of the sentences impossible."""
+    B, N, _ = rules.words.shape
+    scores = torch.randn(B, N + 1, N + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    if N > 2:
+        scores[rules.lengths > 2, 0, 2] = -torch.inf
+    return scores.to(rules.words.dtype).requires_grad_()
+
+
+def parameters(rules: LowRankRules) -> dict[str, Tensor]:
+    return {name: value for name, value in vars(rules).items() if name != "lengths"}

@@ -1,0 +1,48 @@
+"""Decoders against the best of all trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ramify.inference.decode import best_trees, mbr, mbr_labelled
+from ramify.inference.low_rank import marginals
+from tests.inference.brute_force import bracketings, spans_of
+from tests.inference.random_rules import random_rules
+
+
+def wide(spans) -> set[tuple[int, int]]:
+    return {(i, j) for i, j in spans if j - i > 1}
+
+
+@pytest.mark.parametrize(("decoder", "field"), [(mbr, "spans"), (mbr_labelled, "best_label_posterior")])
+def test_no_tree_has_a_higher_expected_score(decoder, field):
+    rules = random_rules(4, 5, 6, lengths=[7, 3, 2, 1, 5], sharpness=3)
+    found = marginals(rules)
+    scores = getattr(found, field)
+    for b, spans in enumerate(decoder(found, rules.lengths)):
+        length = int(rules.lengths[b])
+        best = max(sum(float(scores[b, i, j]) for i, j in wide(spans_of(tree))) for tree in bracketings(0, length))
+        assert spans.shape == (length - 1, 2)
+        assert sum(float(scores[b, i, j]) for i, j in spans) == pytest.approx(best)
+
+
+def test_the_result_is_a_tree_in_preorder():
+    lengths = torch.tensor([6, 4])
+    scores = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(3))
+    for spans, length in zip(best_trees(scores, lengths), [6, 4], strict=True):
+        assert wide(map(tuple, spans.tolist())) in [wide(spans_of(tree)) for tree in bracketings(0, length)]
+        assert spans.tolist() == sorted(spans.tolist(), key=lambda s: (s[0], -s[1]))
+
+
+def test_ties_go_to_the_lowest_split():
+    right_branching = [[0, 4], [1, 4], [2, 4]]
+    assert best_trees(torch.zeros(1, 5, 5), torch.tensor([4]))[0].tolist() == right_branching
+
+
+def test_scores_are_left_alone():
+    scores = torch.rand(1, 5, 5)
+    before = scores.clone()
+    best_trees(scores, torch.tensor([4]))
+    assert np.array_equal(scores, before)

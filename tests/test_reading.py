@@ -1,0 +1,180 @@
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from ramify.corpus.cleaning import WordRule
+from ramify.corpus.reading import iterate_text_lines, read_sentences, split_paths
+from ramify.corpus.tree import unparsed
+from ramify.errors import RamifyError
+
+TREE = "(TOP (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))\n"
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        TREE,
+        "\n\n" + TREE,
+        "\ufeff" + TREE,
+        "( (S (NP (NN dog))\n   (VP (VBZ barks))) )",
+        "((S (NN dog) (VBZ barks)))",
+        "(S (NP the dog) barks)",
+        "(NN Dogs)\n(NN Cats)\n(S (NN a) (NN b))",
+        "(X1 (2 (_ a) (_ b)))",
+        "(S (NP (NN dog)) (VP (VBZ barks",
+        "(S (NP (NN dog))))",
+    ],
+)
+def test_trees_are_recognised(tmp_path: Path, content: str) -> None:
+    path = write(tmp_path / "data", content)
+    if content.count("(") == content.count(")"):
+        assert read_sentences(path).kind == "brackets"
+        assert read_sentences(path).has_trees
+    else:
+        with pytest.raises(RamifyError, match=r"bracket|closed"):
+            read_sentences(path)
+
+
+@pytest.mark.parametrize(
+    "first_line",
+    [
+        "the dog barks",
+        ":-)",
+        "( laughter ) he said",
+        "( he laughed ) and left",
+        "(he laughed)",
+        "( see ( smith 2010 ) ) for more",
+        "(see (smith 2010)) for more",
+        "( ( laughter ) )",
+        "((( laughter )))",
+        "(: (: hello :)",
+        "(",
+        ")",
+        "( (",
+        "\x00 \x01 \x1b",
+    ],
+)
+def test_other_files_are_text(tmp_path: Path, first_line: str) -> None:
+    corpus = read_sentences(write(tmp_path / "data", f"{first_line}\nThe dog barks .\n"))
+    assert (corpus.kind, corpus.has_trees) == ("text", False)
+    assert corpus.parses == [unparsed(first_line.split()), unparsed(["The", "dog", "barks", "."])]
+
+
+def test_the_kind_can_be_told(tmp_path: Path) -> None:
+    assert read_sentences(write(tmp_path / "trees", TREE), kind="text").parses[0].words[0] == "(TOP"
+    with pytest.raises(RamifyError, match="line 1: 'the' stands outside"):
+        read_sentences(write(tmp_path / "text", "the dog"), kind="brackets")
+    with pytest.raises(RamifyError, match="html"):
+        read_sentences(tmp_path / "text", kind="html")  # type: ignore[arg-type]
+
+
+def test_text_is_split_at_white_space_alone_and_blank_lines_are_counted(tmp_path: Path) -> None:
+    content = "\ufeffthe  dog\tbarks.\r\n\n \t\r\ndon't\u00a0stop\u2028now\n"
+    corpus = read_sentences(write(tmp_path / "data", content))
+    assert [parse.words for parse in corpus.parses] == [("the", "dog", "barks."), ("don't", "stop", "now")]
+    assert corpus.dropped == {"blank lines": 2}
+    assert corpus.checksum == hashlib.sha256(content.encode()).hexdigest()
+    assert corpus.source == str(tmp_path / "data")
+
+
+def test_streamed_lines_keep_their_places() -> None:
+    assert list(iterate_text_lines([b"a b\n", b"\n", b"c"], "stdin")) == [("a", "b"), (), ("c",)]
+    with pytest.raises(RamifyError, match=r"stdin, line 2: .*iconv"):
+        list(iterate_text_lines([b"a b\n", b"caf\xe9\n"], "stdin"))
+
+
+@pytest.mark.parametrize("before", ["(S (NN a) (NN b))\n", "a b\n"])
+def test_other_encodings_are_refused_by_line(tmp_path: Path, before: str) -> None:
+    path = write(tmp_path / "latin", before.encode() * 2 + b"(S (NN caf\xe9) (NN a))\n")
+    with pytest.raises(RamifyError, match=r"latin, line 3: .*UTF-8"):
+        read_sentences(path)
+    with pytest.raises(RamifyError, match="line 1"):
+        read_sentences(write(tmp_path / "utf16", "the dog\n".encode("utf-16")))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n\t\n", b"\xef\xbb\xbf"])
+def test_files_without_sentences_are_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(RamifyError, match="empty: there is no sentence"):
+        read_sentences(write(tmp_path / "empty", content))
+
+
+def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RamifyError, match="nowhere: there is no such file"):
+        read_sentences(tmp_path / "nowhere")
+    with pytest.raises(RamifyError, match="nowhere: there is no such folder"):
+        split_paths(tmp_path / "nowhere")
+    with pytest.raises(RamifyError, match="no files"):
+        read_sentences(tmp_path)
+
+
+def test_a_folder_is_read_whole_in_order_without_hidden_files(tmp_path: Path) -> None:
+    for name in ["02/b.mrg", "02/a.mrg", "01/c.mrg", ".hidden", ".git/x", "02/.a.mrg.swp"]:
+        write(tmp_path / name, f"( (S (NN {name}) (NN x)) )\n")
+    corpus = read_sentences(tmp_path)
+    assert [parse.words[0] for parse in corpus.parses] == ["01/c.mrg", "02/a.mrg", "02/b.mrg"]
+    assert corpus.kind == "brackets"
+    ordered = b"".join((tmp_path / name).read_bytes() for name in ["01/c.mrg", "02/a.mrg", "02/b.mrg"])
+    assert corpus.checksum == hashlib.sha256(ordered).hexdigest()
+
+
+def test_trees_and_text_do_not_mix(tmp_path: Path) -> None:
+    write(tmp_path / "a.trees", TREE)
+    write(tmp_path / "README", "about these trees\n")
+    with pytest.raises(RamifyError, match=r"a\.trees holds trees and README text"):
+        read_sentences(tmp_path)
+
+
+def test_of_train_dev_and_test_the_caller_chooses(tmp_path: Path) -> None:
+    for name in [
+        "train.French.ptb",
+        "valid.txt",
+        "test.trees",
+        "train5k.French.ptb",
+        "README.md",
+        ".train.swp",
+    ]:
+        write(tmp_path / name, f"(S (NN {name}) (NN x))\n")
+    assert {split: path.name for split, path in split_paths(tmp_path).items()} == {
+        "train": "train.French.ptb",
+        "dev": "valid.txt",
+        "test": "test.trees",
+    }
+    assert read_sentences(tmp_path, split="dev").parses[0].words[0] == "valid.txt"
+    with pytest.raises(RamifyError, match="test, train, dev files; say which"):
+        read_sentences(tmp_path)
+    write(tmp_path / "dev.txt", "a b\n")
+    with pytest.raises(RamifyError, match=r"dev\.txt and valid\.txt"):
+        split_paths(tmp_path)
+
+
+def test_a_split_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "train.txt", "a b\n")
+    with pytest.raises(RamifyError, match="no dev file"):
+        read_sentences(tmp_path, split="dev")
+
+
+def test_sentences_left_out_are_counted_by_reason(tmp_path: Path) -> None:
+    trees = ["(S (. .))", "(S (NN a) (. .))", "(S (NN a) (NN b) (. .))", "(S (NN a) (NN b) (NN c))"]
+    corpus = read_sentences(write(tmp_path / "data", "\n".join([TREE, *trees])))
+    kept = corpus.words_only(WordRule.from_name("ptb")).of_lengths(2, 2)
+    assert [parse.words for parse in kept.parses] == [("a", "b")]
+    assert kept.dropped == {"without words": 1, "under 2 words": 1, "over 2 words": 2}
+    assert len(corpus) == 5
+    assert not corpus.dropped
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="every file can be read here")
+def test_files_that_may_not_be_read_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "secret", "a b")
+    path.chmod(0)
+    with pytest.raises(RamifyError, match="secret: this file cannot be read"):
+        read_sentences(path)

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramify.corpus.cleaning import normalise
+from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
+from ramify.errors import RamifyError
+
+
+def test_the_most_frequent_words_and_of_equals_the_first_seen() -> None:
+    sentences = [["b", "a", "c"], ["d", "c", "a"], ["e", "c"]]
+    assert Vocabulary.build(sentences, size=3).words == ("<unk>", "c", "a", "b")
+    assert Vocabulary.build(sentences).words == ("<unk>", "c", "a", "b", "d", "e")
+
+
+def test_the_mark_of_the_unknown_in_a_text_is_the_unknown() -> None:
+    vocabulary = Vocabulary.build([["<unk>", "<unk>", "a"]], size=1)
+    assert vocabulary.words == ("<unk>", "a")
+    assert vocabulary.encode(["<unk>", "a", "<UNK>"]).tolist() == [0, 1, 0]
+
+
+def test_encoding_normalises() -> None:
+    vocabulary = Vocabulary.build([["the", "N", "dogs"]])
+    numbers = vocabulary.encode(["THE", "1,000", "Dogs", "cats", "N"])
+    assert numbers.tolist() == [1, 2, 3, 0, 0]
+    assert numbers.dtype == np.int64
+    assert vocabulary.encode([]).shape == (0,)
+    assert "dogs" in vocabulary
+    assert "Dogs" not in vocabulary
+    assert len(vocabulary) == 4
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
+def test_saved_and_loaded_it_is_the_same(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    path = tmp_path_factory.mktemp("vocabulary") / "words.txt"
+    vocabulary = Vocabulary.build([normalise(word) for word in text.split()] for text in texts)
+    vocabulary.save(path)
+    assert Vocabulary.load(path) == vocabulary
+    assert path.read_bytes().count(b"\n") == len(vocabulary)
+
+
+def test_line_separators_other_than_newline_belong_to_words(tmp_path: Path) -> None:
+    vocabulary = Vocabulary([UNKNOWN, "a\rb", "c\u2028d", "e\x85f"])
+    vocabulary.save(tmp_path / "words.txt")
+    assert Vocabulary.load(tmp_path / "words.txt") == vocabulary
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "first word"),
+        (b"a\n<unk>\n", "first word"),
+        (b"<unk>\r\na\r\n", "first word"),
+        (b"<unk>\na\nb\na\n", "'a' 2 times"),
+        (b"<unk>\n\na\n", "Word 2"),
+        (b"<unk>\n\xff\n", "UTF-8"),
+    ],
+)
+def test_damaged_files_are_refused_by_name(tmp_path: Path, content: bytes, complaint: str) -> None:
+    path = tmp_path / "words.txt"
+    path.write_bytes(content)
+    with pytest.raises(RamifyError, match=complaint) as caught:
+        Vocabulary.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RamifyError, match=r"missing\.txt"):
+        Vocabulary.load(tmp_path / "missing.txt")
+
+
+def test_a_word_with_a_line_break_cannot_be_kept() -> None:
+    with pytest.raises(RamifyError, match="line break"):
+        Vocabulary([UNKNOWN, "a\nb"])
