@@ -76,6 +76,8 @@ def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
 def as_pretty(analysis: Analysis, with_posteriors: bool = False) -> str:
     """The tree drawn with lines, top down, and a blank line behind it."""
     parse = _with_posteriors(analysis) if with_posteriors else analysis.parse
+    if not len(parse):
+        return ""
     return str(TreePrettyPrinter(parse.to_nltk()).text(unicodelines=True))
 
 

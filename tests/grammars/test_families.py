@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ramify.grammars import FAMILIES, TDPCFG, TNPCFG, SharedRules, TableGrammar
+from ramify.grammars.inspect import normalisation_error, strongest_rules
+from ramify.grammars.td_pcfg import normalised
+from ramify.inference.low_rank import inside
+
+sizes = st.integers(1, 7)
+
+
+def dense(shared: SharedRules) -> torch.Tensor:
+    return torch.einsum("al,bl,cl->abc", shared.head.exp(), shared.left.exp(), shared.right.exp())
+
+
+@given(n=sizes, p=sizes, d=sizes, sharpness=st.floats(0, 30), seed=st.integers(0, 10**6))
+def test_theorem_1_the_rule_tensor_is_normalised_whatever_the_logits(n, p, d, sharpness, seed):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((n,), (n, d), (n + p, d), (n + p, d))
+    logits = [torch.randn(shape, generator=generator, dtype=torch.float64) * sharpness for shape in shapes]
+    tensor = dense(normalised(*logits))
+    assert (tensor >= 0).all()
+    assert (tensor <= 1 + 1e-12).all()
+    torch.testing.assert_close(tensor.sum((1, 2)), torch.ones(n, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_sums_to_one(family):
+    torch.manual_seed(0)
+    grammar = FAMILIES[family](4, 7, 5, 30)
+    assert max(normalisation_error(grammar).values()) < 1e-5
+
+
+def test_a_grammar_that_does_not_sum_to_one_is_noticed():
+    torch.manual_seed(0)
+    tables = TDPCFG(3, 4, 5, 20).tabulated()
+    tables.left[0, 0] += 0.5
+    error = normalisation_error(tables)
+    assert error.pop("left (V)") > 0.01
+    assert max(error.values()) < 1e-5
+
+
+@pytest.mark.parametrize(("p", "millions"), [(60, 3.6), (500, 4.2)])
+def test_tn_pcfg_has_as_many_parameters_as_in_the_paper(p, millions):
+    with torch.device("meta"):
+        grammar = TNPCFG(p // 2, p, p if p > 200 else 200, 10_002)
+    assert round(sum(x.numel() for x in grammar.parameters()) / 1e6, 1) == millions
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_tables_are_the_same_grammar(family):
+    torch.manual_seed(1)
+    grammar = FAMILIES[family](4, 6, 5, 30)
+    word_ids = torch.randint(30, (3, 6))
+    lengths = torch.tensor([6, 4, 2])
+    tables = grammar.tabulated()
+    assert tables.tabulated() is tables
+    torch.testing.assert_close(
+        inside(tables.rules(word_ids, lengths)), inside(grammar.rules(word_ids, lengths)).detach()
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_parameter_learns(family):
+    torch.manual_seed(2)
+    grammar = FAMILIES[family](4, 6, 5, 30)
+    inside(grammar.rules(torch.arange(12).reshape(2, 6), torch.tensor([6, 6]))).sum().backward()
+    for name, parameter in grammar.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "sigmoid", "gelu"])
+def test_activations_make_different_grammars(activation):
+    def head(name: str) -> torch.Tensor:
+        torch.manual_seed(3)
+        return TNPCFG(4, 6, 5, 30, embedding=16, activation=name).shared_rules().head
+
+    assert torch.equal(head(activation), head(activation))
+    assert activation == "relu" or not torch.equal(head(activation), head("relu"))
+
+
+def test_unknown_activations_and_empty_sizes_are_refused():
+    with pytest.raises(ValueError, match="activation 'swish' is not one of"):
+        TNPCFG(4, 6, 5, 30, activation="swish")
+    with pytest.raises(ValueError, match="at least one of its rank"):
+        TDPCFG(4, 6, 0, 30)
+
+
+@settings(max_examples=25)
+@given(n=sizes, p=sizes, d=sizes, count=st.integers(1, 200), block=st.integers(1, 20), seed=st.integers(0, 10**6))
+def test_strongest_rules_are_those_of_the_whole_tensor(n, p, d, count, block, seed):
+    torch.manual_seed(seed)
+    grammar = TDPCFG(n, p, d, 3).double()
+    parent = seed % n
+    found = strongest_rules(grammar, parent, count, block)
+    matrix = dense(grammar.tabulated().shared_rules())[parent]
+    expected = matrix.flatten().sort(descending=True).values[:count]
+    torch.testing.assert_close(torch.tensor([r.probability for r in found], dtype=torch.float64), expected)
+    for rule in found:
+        assert rule.parent == parent
+        assert matrix[rule.left, rule.right].item() == pytest.approx(rule.probability)
+
+
+def test_rules_in_chomsky_normal_form_are_kept_exactly():
+    binary = [(0, 1, 2, 0.25), (0, 2, 2, 0.75), (1, 2, 3, 1.0)]
+    tables = TableGrammar.from_binary_rules(
+        {0: 1.0}, binary, [(0, 1, 1.0), (1, 0, 0.5), (1, 1, 0.5)], nonterminals=2, preterminals=2, words=2
+    )
+    expected = torch.zeros(2, 4, 4, dtype=torch.float64)
+    for parent, left, right, probability in binary:
+        expected[parent, left, right] = probability
+    assert torch.equal(dense(tables.shared_rules()), expected)
+    assert max(normalisation_error(tables).values()) < 1e-12

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import nltk
+import numpy as np
+import pytest
+import torch
+
+import ramify
+from ramify.corpus.brackets import read_brackets, write_brackets
+from ramify.corpus.builtin import builtin_grammar, builtin_treebank
+from ramify.corpus.reading import Corpus
+from ramify.corpus.vocabulary import Vocabulary
+from ramify.errors import RamifyError
+from ramify.grammars import TDPCFG, TNPCFG
+from ramify.parser import FORMATS, Parser
+from ramify.parser import batches as batching
+
+WORDS = ["<unk>", *"the a dog cat saw barked in park N".split()]
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    torch.manual_seed(0)
+    return Parser(TNPCFG(5, 6, 7, len(WORDS), embedding=16), Vocabulary(WORDS))
+
+
+SENTENCES = [
+    "the dog saw a cat in the park".split(),
+    ["dog"],
+    [],
+    "Never SEEN words 1,000.5 THE".split(),
+    "the dog barked".split(),
+]
+
+
+def test_a_tree_has_the_sentences_own_words(parser):
+    for words in SENTENCES[:2] + SENTENCES[3:]:
+        tree = parser.parse(words)
+        assert isinstance(tree, nltk.Tree)
+        assert tree.leaves() == words
+
+
+def test_labels_are_named_for_their_numbers(parser):
+    analysis = parser.analyse(SENTENCES[0])
+    assert all(label.startswith("NT-") and int(label[3:]) < 5 for label in analysis.parse.labels)
+    assert all(tag.startswith("T-") and int(tag[2:]) < 6 for tag in analysis.parse.tags)
+    assert len(analysis.parse.labels) == 7
+
+
+def test_a_string_is_split_at_spaces(parser):
+    assert parser.parse("the dog barked") == parser.parse(["the", "dog", "barked"])
+
+
+def test_many_at_once_equal_one_by_one_in_order(parser):
+    together = list(parser.analyse_many(SENTENCES))
+    for words, analysis in zip(SENTENCES, together, strict=True):
+        alone = parser.analyse(words)
+        assert analysis.parse == alone.parse
+        assert list(analysis.parse.words) == words
+        np.testing.assert_allclose(analysis.posteriors, alone.posteriors, rtol=1e-4, atol=1e-6)
+
+
+def test_the_order_survives_windows_and_batches(parser, monkeypatch):
+    monkeypatch.setattr("ramify.parser.parser.WINDOW", 3)
+    monkeypatch.setattr(batching, "CHART_BYTES", 1)
+    found = [analysis.parse.words for analysis in parser.analyse_many(SENTENCES)]
+    assert found == [tuple(words) for words in SENTENCES]
+
+
+def test_an_endless_stream_is_parsed_as_it_comes(parser):
+    endless = itertools.repeat(["the", "dog", "barked"])
+    assert len(list(itertools.islice(parser.parse_many(endless), 5))) == 5
+
+
+def test_posteriors_are_an_array_over_fence_posts(parser):
+    posteriors = parser.posteriors(SENTENCES[0])
+    assert posteriors.shape == (9, 9)
+    assert np.triu(posteriors, 2).sum() == pytest.approx(7, rel=1e-4)
+    assert posteriors[0, 8] == pytest.approx(1, rel=1e-4)
+
+
+def test_a_single_word_has_a_tag_and_no_probability(parser):
+    analysis = parser.analyse(["dog"])
+    assert analysis.log_probability == -math.inf
+    assert analysis.parse.spans.shape == (0, 2)
+    tag = max(parser.tags, key=lambda tag: dict(parser.strongest_words(tag, len(WORDS)))["dog"])
+    assert analysis.parse.tags == (tag,)
+
+
+def test_scores_are_those_of_the_analysis(parser):
+    scores = list(parser.log_probabilities(SENTENCES))
+    analyses = [analysis.log_probability for analysis in parser.analyse_many(SENTENCES)]
+    assert scores == pytest.approx(analyses, rel=1e-5)
+    assert [math.isinf(score) for score in scores] == [False, True, True, False, False]
+
+
+def test_unknown_words_are_all_alike(parser):
+    first, second = parser.log_probabilities([["the", "aardvark"], ["the", "zyzzyva"]])
+    assert first == second
+
+
+def test_numbers_that_underflow_are_done_again_in_log_space():
+    """A word far less probable than float32 can hold still leaves the sentence possible."""
+    torch.manual_seed(0)
+    grammar = TDPCFG(2, 2, 3, 4)
+    with torch.no_grad():
+        # Preterminal 1 alone has the word; it may stand nowhere but at a probability of exp(-150).
+        grammar.word_logits[3] = torch.tensor([-1e4, 5.0])
+        grammar.left[-1] -= 150
+        grammar.right[-1] -= 150
+    parser = Parser(grammar, Vocabulary(["<unk>", "a", "b", "c"]))
+    analysis = parser.analyse(["a", "c", "b"])
+    assert -400 < analysis.log_probability < -100
+    assert np.triu(analysis.posteriors, 2).sum() == pytest.approx(2, rel=1e-4)
+    assert next(parser.log_probabilities([["a", "c", "b"]])) == pytest.approx(analysis.log_probability, rel=1e-5)
+
+
+def test_a_sentence_the_grammar_cannot_derive_gets_a_right_branching_tree():
+    parser = Parser.from_binary_grammar(builtin_grammar())
+    analysis = parser.analyse("of of of of".split())
+    assert analysis.log_probability == -math.inf
+    assert analysis.parse.spans.tolist() == [[0, 4], [1, 4], [2, 4]]
+    assert not analysis.posteriors.any()
+
+
+def test_the_vocabulary_must_be_the_grammars_own(parser):
+    with pytest.raises(RamifyError, match="different models"):
+        Parser(parser.grammar, Vocabulary(["<unk>", "a"]))
+
+
+def test_unknown_decoders_and_symbols_are_refused(parser):
+    with pytest.raises(RamifyError, match="decoder 'best' is unknown"):
+        parser.analyse(["a", "b"], "best")
+    with pytest.raises(RamifyError, match="no nonterminal"):
+        parser.strongest_rules("NT-99")
+    with pytest.raises(RamifyError, match="no preterminal"):
+        parser.strongest_words("T-99")
+
+
+def test_formats(parser):
+    analysis = parser.analyse(SENTENCES[0])
+    line = FORMATS["brackets"](analysis)
+    assert next(read_brackets([line], "line")) == analysis.parse
+    record = json.loads(FORMATS["json"](analysis, True))
+    assert record["words"] == SENTENCES[0]
+    assert len(record["constituents"]) == len(record["posteriors"]["constituents"]) == 7
+    spans = FORMATS["spans"](analysis).split()
+    assert spans[0] == f"0-8:{analysis.parse.labels[0]}"
+    assert len(spans) == 7
+    assert "park" in FORMATS["pretty"](analysis).splitlines()[-1]
+    assert ":0." in FORMATS["brackets"](analysis, True)
+    assert json.loads(FORMATS["json"](parser.analyse(["dog"])))["log_probability"] is None
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_has_something_for_one_word_and_a_blank_line_for_none(parser, format):
+    assert "dog" in FORMATS[format](parser.analyse(["dog"])) or format == "spans"
+    assert format == "json" or FORMATS[format](parser.analyse([])) == ""
+
+
+def as_corpus(parses) -> Corpus:
+    return Corpus(parses, "brackets", "built-in", "0" * 64)
+
+
+def test_the_true_grammar_is_a_ceiling_between_75_and_95():
+    for seed in (0, 1, 2):
+        test = as_corpus(builtin_treebank(seed, train=1)["test"])
+        result = ramify.evaluate(Parser.from_binary_grammar(builtin_grammar()), test)
+        assert 75 <= result.scores.sentence_f1 <= 95
+        assert result.impossible == 0
+        assert ramify.evaluate("right", test).scores.sentence_f1 >= 30
+
+
+def test_evaluation_says_how_it_was_counted(parser):
+    gold = as_corpus(list(read_brackets(["(S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (PRP it))) (. .))"], "x")))
+    result = ramify.evaluate("right", gold)
+    assert (result.scores.sentence_f1, result.scores.sentences) == (100 * 2 / 3, 1) or result.scores.sentence_f1 > 0
+    for part in ("ramify", "tn", "words", "sha256:00000000"):
+        assert part in result.signature
+    assert result.perplexity is None
+    modelled = ramify.evaluate(parser, gold, convention="kim")
+    assert "kim" in modelled.signature
+    assert modelled.perplexity > 1
+
+
+def test_an_evaluation_of_text_without_trees_is_refused(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("the dog barked\n")
+    with pytest.raises(RamifyError, match="no trees to score against"):
+        ramify.evaluate("left", path)
+    path.write_text(write_brackets(next(read_brackets(["(S (NP (NN dog)))"], "x"))) + "\n")
+    with pytest.raises(RamifyError, match="nothing to score"):
+        ramify.evaluate("left", Corpus(list(read_brackets(["(S (NN dog))"], "x")), "brackets", "one word", "0"))
+    with pytest.raises(RamifyError, match="baseline 'up' is unknown"):
+        ramify.evaluate("up", path)

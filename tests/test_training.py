@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import ramify
+from ramify.corpus.brackets import write_brackets
+from ramify.corpus.builtin import builtin_treebank
+from ramify.errors import RamifyError
+from ramify.training.loop import equal_length_batches
+from ramify.training.settings import Settings, load_settings
+
+SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 2, "batch_size": 8}
+FILES = {"config.json", "vocab.txt", "model.safetensors", "metrics.jsonl", "README.md"}
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("treebank")
+    for name, parses in builtin_treebank(0, train=200, dev=20, test=20).items():
+        (folder / f"{name}.trees").write_text("".join(write_brackets(parse) + "\n" for parse in parses))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "sentences.txt"
+    parses = builtin_treebank(1, train=200, dev=1, test=1)["train"]
+    path.write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
+    return path
+
+
+def metrics(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_treebank_folder_becomes_a_model_folder(treebank, tmp_path):
+    seen = []
+    parser = ramify.train(treebank, tmp_path / "run", on_progress=seen.append, **SMALL)
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES
+    lines = metrics(tmp_path / "run")
+    assert [line["epoch"] for line in lines] == [1, 2]
+    assert all(0 <= line["dev_f1"] <= 100 for line in lines)
+    assert lines[1]["dev_perplexity"] < lines[0]["dev_perplexity"]
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["data"]["train"]["sentences"] <= 200
+    assert config["data"]["dev"]["sentences"] == 20
+    assert seen[-1].sentences_done == seen[-1].sentences == config["data"]["train"]["sentences"]
+    loaded = ramify.load(tmp_path / "run")
+    words = "the dog saw a cat".split()
+    assert loaded.parse(words) == parser.parse(words)
+    assert "No tree was used" in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_text_alone_is_enough_and_every_20th_sentence_is_held_out(text, tmp_path):
+    ramify.train(text, tmp_path / "run", **SMALL)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["data"]["dev"]["sentences"] == 10
+    assert all("dev_f1" not in line for line in metrics(tmp_path / "run"))
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(text, tmp_path):
+    before = torch.get_rng_state()
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        ramify.train(text, tmp_path / name, seed=seed, **SMALL)
+    assert torch.equal(torch.get_rng_state(), before), "the caller's random state was changed"
+    a, b, c = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
+    assert a == b
+    assert a != c
+
+
+def test_the_best_epoch_by_dev_likelihood_is_kept(text, tmp_path, monkeypatch):
+    perplexities = iter([50.0, 20.0, 30.0, 40.0, 60.0, 10.0])
+    weights = []
+    monkeypatch.setattr(
+        "ramify.training.run.judge",
+        lambda grammar, _: (
+            weights.append({name: value.clone() for name, value in grammar.state_dict().items()})
+            or {"dev_perplexity": next(perplexities)}
+        ),
+    )
+    ramify.train(text, tmp_path / "run", **{**SMALL, "epochs": 6, "patience": 3})
+    assert [line["best_epoch"] for line in metrics(tmp_path / "run")] == [1, 2, 2, 2, 2]
+    kept = load_file(tmp_path / "run" / "model.safetensors")
+    assert all(torch.equal(kept[name], value) for name, value in weights[1].items())
+
+
+def test_direct_parameters_train_too(text, tmp_path):
+    parser = ramify.train(text, tmp_path / "run", model="td-pcfg", **SMALL)
+    assert math.isfinite(next(parser.log_probabilities(["the dog saw a cat"])))
+
+
+def test_batches_hold_every_sentence_once_and_one_length_each():
+    sentences = [np.zeros(length, np.int64) for length in [3, 5, 3, 2, 5, 3, 3, 3]]
+    batches = equal_length_batches(sentences, 2, np.random.default_rng(0))
+    assert sorted(place for batch in batches for place in batch) == list(range(8))
+    assert all(len({len(sentences[place]) for place in batch}) == 1 for batch in batches)
+    assert max(map(len, batches)) == 2
+
+
+def test_a_folder_with_something_in_it_is_refused_and_left_alone(text, tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    with pytest.raises(RamifyError, match="is not empty"):
+        ramify.train(text, tmp_path, **SMALL)
+    with pytest.raises(RamifyError, match="holds no ramify run"):
+        ramify.train(text, tmp_path, overwrite=True, **SMALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_overwriting_a_run_leaves_other_files_alone(text, tmp_path):
+    ramify.train(text, tmp_path / "run", **SMALL)
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    ramify.train(text, tmp_path / "run", overwrite=True, **SMALL)
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {*FILES, "notes.txt"}
+    assert len(metrics(tmp_path / "run")) == 2
+
+
+def test_data_without_a_usable_sentence_is_refused_before_a_folder_is_made(tmp_path):
+    (tmp_path / "text").write_text("one\nword\n" * 30)
+    with pytest.raises(RamifyError, match="no training sentence has 2 to 40 words"):
+        ramify.train(tmp_path / "text", tmp_path / "run", **SMALL)
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_from_file_and_by_hand(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text('preterminals = 100\nlearning-rate = 1\nmodel = "td-pcfg"\n')
+    settings = load_settings(path, {"preterminals": 300, "rank": None})
+    assert (settings.preterminals, settings.learning_rate, settings.model) == (300, 1.0, "td-pcfg")
+    assert settings.grammar_arguments(7) == {"nonterminals": 150, "preterminals": 300, "rank": 300, "words": 7}
+
+
+def test_the_defaults_are_the_papers():
+    settings = Settings()
+    assert settings.grammar_arguments(10_001) == {
+        "nonterminals": 30, "preterminals": 60, "rank": 200, "words": 10_001, "embedding": 256, "activation": "relu",
+    }  # fmt: skip
+    assert (settings.learning_rate, settings.batch_size, settings.clip, settings.epochs) == (0.001, 4, 3, 10)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("preterminal = 3", "'preterminal' is no setting"),
+        ("preterminals = 'many'", "must be of type int"),
+        ("preterminals = true", "must be of type int"),
+        ("preterminals = 0", "must lie between 1"),
+        ("epochs = -1", "must lie between 1"),
+        ("max_length = 1", "2 words or more"),
+        ("learning_rate = nan", "must be a positive number"),
+        ("model = 'gpt'", "model 'gpt' is unknown"),
+        ("activation = 'swish'", "activation 'swish' is unknown"),
+        ("preterminals 3", "cannot be read as a TOML file"),
+    ],
+)
+def test_wrong_settings_are_refused_with_a_sentence(tmp_path, content, message):
+    path = tmp_path / "settings.toml"
+    path.write_text(content)
+    with pytest.raises(RamifyError, match=message):
+        load_settings(path, {})
+
+
+@pytest.fixture
+def model(text, tmp_path):
+    ramify.train(text, tmp_path / "run", **{**SMALL, "epochs": 1})
+    return tmp_path / "run"
+
+
+def test_a_missing_or_damaged_part_of_a_model_is_named(model, tmp_path):
+    with pytest.raises(RamifyError, match=r"has no config\.json"):
+        ramify.load(tmp_path)
+    weights = model / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:100])
+    with pytest.raises(RamifyError, match="damaged or not a safetensors file"):
+        ramify.load(model)
+    weights.unlink()
+    with pytest.raises(RamifyError, match=r"has no model\.safetensors"):
+        ramify.load(model)
+
+
+def test_weights_that_do_not_fit_or_are_not_finite_are_refused(model):
+    path = model / "model.safetensors"
+    state = load_file(path)
+    save_file({**state, "head.0.weight": torch.zeros(3, 3)}, path)
+    with pytest.raises(RamifyError, match=r"head\.0\.weight has the wrong shape"):
+        ramify.load(model)
+    state["head.0.weight"][0, 0] = torch.nan
+    save_file(state, path)
+    with pytest.raises(RamifyError, match=r"head\.0\.weight holds numbers that are not finite"):
+        ramify.load(model)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 99}, "not of model format"),
+        ({"model": "gpt"}, "does not describe a grammar"),
+        ({"grammar": {"nonterminals": 3}}, "does not describe a grammar"),
+        ({"grammar": None}, "does not describe a grammar"),
+    ],
+)
+def test_a_config_that_is_not_ours_is_refused(model, change, message):
+    path = model / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(RamifyError, match=message):
+        ramify.load(model)
+
+
+def test_an_unknown_device_is_refused(model):
+    with pytest.raises(RamifyError, match="device 'tpu9' is not available"):
+        ramify.load(model, "tpu9")
