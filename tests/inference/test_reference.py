@@ -70,7 +70,7 @@ def test_with_all_weights_one_the_trees_are_counted(length):
         torch.zeros(1, length, 1, dtype=torch.float64), torch.tensor([length]),
     )  # fmt: skip
     catalan = math.comb(2 * (length - 1), length - 1) // length
-    for engine in ("reference", "scaled"):
+    for engine in ("reference", "scaled", "compiled"):
         assert inside(rules, engine=engine).exp().item() == pytest.approx(catalan)
 
 

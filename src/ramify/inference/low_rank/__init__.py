@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from ramify.inference.low_rank import reference, scaled
+from ramify.inference.low_rank import compiled, passes, reference, scaled
 from ramify.inference.rules import LowRankRules, Marginals
 
-INSIDE = {"scaled": scaled.inside, "reference": reference.inside}
-MARGINALS = {"scaled": scaled.marginals, "reference": reference.marginals}
+ENGINES = ("auto", "compiled", "scaled", "reference")
+"""`auto` is the compiled path on a CPU and the scaled one elsewhere."""
+
+
+def _chosen(rules: LowRankRules, engine: str) -> str:
+    if engine not in ENGINES:
+        raise ValueError(f"engine {engine!r} is not one of {', '.join(ENGINES)}")
+    on_cpu = rules.words.device.type == "cpu"
+    if engine == "compiled" and not on_cpu:
+        raise ValueError(f"the compiled engine runs on a CPU, and these rules are on {rules.words.device}")
+    return engine if engine != "auto" else "compiled" if on_cpu else "scaled"
 
 
 def _scores(rules: LowRankRules, span_scores: Tensor | None) -> Tensor:
@@ -20,15 +29,21 @@ def _scores(rules: LowRankRules, span_scores: Tensor | None) -> Tensor:
     return span_scores
 
 
-def inside(rules: LowRankRules, span_scores: Tensor | None = None, engine: str = "scaled") -> Tensor:
+def inside(rules: LowRankRules, span_scores: Tensor | None = None, engine: str = "auto") -> Tensor:
     """log p(w) of each sentence (B,), differentiable in every tensor of the rules and in the span scores.
 
     `span_scores` (B, N+1, N+1) is added to the log-weight of every derivation that has words i..j-1 as a
     constituent, so its gradient is the span posterior, and minus infinity forbids a span.
     """
-    return INSIDE[engine](rules, _scores(rules, span_scores))
+    scores, chosen = _scores(rules, span_scores), _chosen(rules, engine)
+    if chosen == "reference":
+        return reference.inside(rules, scores)
+    return passes.inside(compiled if chosen == "compiled" else scaled, rules, scores)
 
 
-def marginals(rules: LowRankRules, span_scores: Tensor | None = None, engine: str = "scaled") -> Marginals:
+def marginals(rules: LowRankRules, span_scores: Tensor | None = None, engine: str = "auto") -> Marginals:
     """The posteriors of spans, and the best label of each span and tag of each word."""
-    return MARGINALS[engine](rules, _scores(rules, span_scores))
+    scores, chosen = _scores(rules, span_scores), _chosen(rules, engine)
+    if chosen == "reference":
+        return reference.marginals(rules, scores)
+    return compiled.marginals(rules, scores) if chosen == "compiled" else scaled.marginals(rules, scores)

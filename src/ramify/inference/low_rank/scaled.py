@@ -12,12 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ramify.inference.low_rank.passes import Sums
 from ramify.inference.rules import LowRankRules, Marginals
 
 Scaled = tuple[Tensor, Tensor]
@@ -99,12 +98,8 @@ def _at_width(chart: Scaled, width: int) -> Scaled:
     return chart[0][:, :starts, width - 1], chart[1][:, :starts, width - 1]
 
 
-def _skip_symbols(n: int, d: int) -> bool:
-    """Whether d x 2d products a span cost less than going through the n symbols (4 d^2 < 6 n d)."""
-    return 2 * d < 3 * n
-
-
-def _inside(rules: LowRankRules, span_scores: Tensor, skip_symbols: bool) -> _Chart:
+def inside_pass(rules: LowRankRules, span_scores: Tensor, skip_symbols: bool) -> _Chart:
+    """All inside vectors, from the words to the whole sentences."""
     n, d = rules.head.shape
     B, N, _ = rules.words.shape
     device = rules.words.device
@@ -199,69 +194,38 @@ def _weights(log_z: Tensor, inside: Tensor, outside: Tensor, dtype: torch.dtype)
     return torch.where(possible, exponent.clamp(max=bound).exp(), 0).to(dtype)
 
 
-class _Inside(torch.autograd.Function):
-    """log p(w) with the outside pass as its backward pass; gradients of log-probabilities are expected counts."""
-
-    @staticmethod
-    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
-        *rules, span_scores = inputs
-        n, d = rules[1].shape
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*inputs)
-        ctx.chart = _inside(LowRankRules(*rules), span_scores, _skip_symbols(n, d))
-        return ctx.chart.log_z.to(rules[1].dtype)  # type: ignore[no-any-return]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor | None) -> tuple[Tensor | None, ...]:
-        if upstream is None:
-            return (None,) * 7
-        root, head, left, right, words, _, span_scores = ctx.saved_tensors
-        chart: _Chart = ctx.chart
-        n, d = head.shape
-        dtype = head.dtype
-        g_children, g_leaf = torch.zeros_like(chart.children), torch.zeros_like(chart.leaf_children)
-        g_head, g_root = torch.zeros_like(head), torch.zeros_like(chart.root)
-        g_words, g_scores = torch.zeros_like(words), torch.zeros_like(span_scores)
-        for width, (inner, a), (outer, b), (g_below, g_scale) in _outside(chart):
-            weight = _weights(chart.log_z, a, b, dtype) * upstream[:, None]
-            posterior = inner * outer * weight[..., None]
-            g_scores.diagonal(width, 1, 2).copy_(posterior.sum(-1))
-            weighted = inner * (_weights(chart.log_z, a, g_scale, dtype) * upstream[:, None])[..., None]
-            counts = weighted.flatten(0, 1).T @ g_below.flatten(0, 1)
-            if width == 1:
-                g_leaf += counts
-                g_words.copy_(posterior)
-                continue
-            g_children += counts
-            g_root += posterior[chart.lengths == width, 0].sum(0)
-            if chart.head is not None:
-                x, x_scale = _at_width(chart.rank, width)
-                weight = _weights(chart.log_z, x_scale, b, dtype) * upstream[:, None]
-                g_head += (outer * weight[..., None]).flatten(0, 1).T @ x.flatten(0, 1)
-        U, both = head.exp(), torch.cat([left, right], 1).exp()
-        if chart.head is None:
-            # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
-            g_product, g_children = g_children, U @ g_children
-            rank_share = torch.where(chart.root > 0, g_root / chart.root, 0)
-            g_head = both[:n] @ g_product.T + root.exp()[:, None] * rank_share
-            g_root = root.exp() * (U @ rank_share)
-        g_left, g_right = (both * torch.cat([g_children, g_leaf])).split(d, 1)
-        return g_root, U * g_head, g_left, g_right, g_words, None, g_scores
-
-
-def inside(rules: LowRankRules, span_scores: Tensor) -> Tensor:
-    """log p(w) of each sentence (B,), every span weighted by exp(span_scores[b, i, j]) (B, N+1, N+1)."""
-    result: Tensor = _Inside.apply(  # type: ignore[no-untyped-call]
-        rules.root, rules.head, rules.left, rules.right, rules.words, rules.lengths, span_scores
-    )
-    return result
+def gradient_sums(chart: _Chart, upstream: Tensor) -> Sums:
+    """The gradient of the sum of upstream * log p(w), from one outside pass."""
+    dtype = chart.root.dtype
+    B, N, _ = chart.leaves[0].shape
+    g_children, g_leaf = torch.zeros_like(chart.children), torch.zeros_like(chart.leaf_children)
+    g_head = None if chart.head is None else torch.zeros_like(chart.head)
+    g_root = torch.zeros_like(chart.root)
+    g_words = torch.empty_like(chart.leaves[0])
+    g_scores = g_words.new_zeros(B, N + 1, N + 1)
+    for width, (inner, a), (outer, b), (g_below, g_scale) in _outside(chart):
+        weight = _weights(chart.log_z, a, b, dtype) * upstream[:, None]
+        posterior = inner * outer * weight[..., None]
+        g_scores.diagonal(width, 1, 2).copy_(posterior.sum(-1))
+        weighted = inner * (_weights(chart.log_z, a, g_scale, dtype) * upstream[:, None])[..., None]
+        counts = weighted.flatten(0, 1).T @ g_below.flatten(0, 1)
+        if width == 1:
+            g_leaf += counts
+            g_words = posterior
+            continue
+        g_children += counts
+        g_root += posterior[chart.lengths == width, 0].sum(0)
+        if g_head is not None:
+            x, x_scale = _at_width(chart.rank, width)
+            weight = _weights(chart.log_z, x_scale, b, dtype) * upstream[:, None]
+            g_head += (outer * weight[..., None]).flatten(0, 1).T @ x.flatten(0, 1)
+    return Sums(g_children, g_leaf, g_head, g_root, g_words, g_scores)
 
 
 @torch.no_grad()
 def marginals(rules: LowRankRules, span_scores: Tensor) -> Marginals:
     """Posteriors of spans, labels and tags from one inside and one outside pass."""
-    chart = _inside(rules, span_scores, skip_symbols=False)
+    chart = inside_pass(rules, span_scores, skip_symbols=False)
     B, N, _ = rules.words.shape
     spans = rules.words.new_zeros(B, N + 1, N + 1)
     best_label = torch.zeros_like(spans, dtype=torch.long)

@@ -1,4 +1,4 @@
-"""The scaled path against the reference: values and every gradient, on ragged batches and odd shapes."""
+"""Every engine against the reference: values and every gradient, on ragged batches and odd shapes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import torch
 from ramify.inference.low_rank import inside, marginals
 from ramify.inference.rules import LowRankRules
 from tests.inference.random_rules import parameters, random_rules, random_scores
+
+FAST = ["scaled", "compiled"]
+ALL = ["reference", *FAST]
 
 SHAPES = [
     # n, p, d: with few symbols (through the symbols) and with many (through the d x d products)
@@ -35,10 +38,11 @@ def gradients(rules: LowRankRules, scores: torch.Tensor, engine: str) -> tuple[t
     return log_z.detach(), dict(zip(inputs, values, strict=True))
 
 
+@pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-5)])
-def test_value_and_every_gradient_equal_the_reference(shape, lengths, dtype, tolerance):
+def test_value_and_every_gradient_equal_the_reference(engine, shape, lengths, dtype, tolerance):
     rules = random_rules(*shape, lengths, dtype=dtype)
     scores = random_scores(rules)
     exact_rules = LowRankRules(
@@ -46,7 +50,7 @@ def test_value_and_every_gradient_equal_the_reference(shape, lengths, dtype, tol
     )
     exact_scores = scores.detach().double().requires_grad_()
     expected, expected_gradients = gradients(exact_rules, exact_scores, "reference")
-    found, found_gradients = gradients(rules, scores, "scaled")
+    found, found_gradients = gradients(rules, scores, engine)
     torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
     assert found_gradients.keys() == expected_gradients.keys()
     for name, gradient in found_gradients.items():
@@ -59,67 +63,75 @@ def test_value_and_every_gradient_equal_the_reference(shape, lengths, dtype, tol
         )
 
 
+@pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_marginals_equal_the_reference(shape):
+def test_marginals_equal_the_reference(engine, shape):
     rules = random_rules(*shape, lengths=[7, 3, 1, 5, 2], sharpness=2)
     scores = random_scores(rules).detach()
-    expected, found = marginals(rules, scores, "reference"), marginals(rules, scores, "scaled")
+    expected, found = marginals(rules, scores, "reference"), marginals(rules, scores, engine)
     for name, value in vars(expected).items():
         torch.testing.assert_close(
             getattr(found, name), value, rtol=1e-10, atol=1e-12, msg=lambda m, n=name: f"{n}: {m}"
         )
 
 
+@pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", [(3, 4, 7), (7, 4, 3)])
-def test_gradients_by_finite_differences(shape):
+def test_gradients_by_finite_differences(engine, shape):
     rules = random_rules(*shape, lengths=[4, 3])
     scores = torch.zeros(2, 5, 5, dtype=torch.float64, requires_grad=True)
 
     def total(*tensors: torch.Tensor) -> torch.Tensor:
         *rest, span_scores = tensors
-        return inside(LowRankRules(*rest, rules.lengths), span_scores)
+        return inside(LowRankRules(*rest, rules.lengths), span_scores, engine)
 
     assert torch.autograd.gradcheck(total, (*parameters(rules).values(), scores))
 
 
-def test_gradient_of_span_scores_is_the_posterior():
+@pytest.mark.parametrize("engine", ALL)
+def test_gradient_of_span_scores_is_the_posterior(engine):
     rules = random_rules(4, 5, 6, lengths=[6, 3])
     scores = torch.zeros(2, 7, 7, dtype=torch.float64, requires_grad=True)
-    inside(rules, scores).sum().backward()
-    torch.testing.assert_close(scores.grad, marginals(rules).spans)
+    inside(rules, scores, engine).sum().backward()
+    torch.testing.assert_close(scores.grad, marginals(rules, engine=engine).spans)
 
 
+@pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("sharpness", [1, 5])
-def test_posteriors_of_wide_spans_sum_to_length_minus_one(sharpness):
+def test_posteriors_of_wide_spans_sum_to_length_minus_one(engine, sharpness):
     rules = random_rules(6, 9, 11, lengths=[12, 5, 2, 9, 30], sharpness=sharpness)
-    found = marginals(rules)
+    found = marginals(rules, engine=engine)
     torch.testing.assert_close(found.spans.triu(2).sum((1, 2)), (rules.lengths - 1).double())
     words = found.spans.diagonal(1, 1, 2)
     torch.testing.assert_close(words.sum(1), rules.lengths.double())
 
 
-def test_a_batch_equals_its_sentences_one_by_one():
+@pytest.mark.parametrize("engine", ALL)
+def test_a_batch_equals_its_sentences_one_by_one(engine):
     rules = random_rules(5, 6, 7, lengths=[9, 4, 1, 2, 6])
-    together, trees = inside(rules), marginals(rules)
+    together, trees = inside(rules, engine=engine), marginals(rules, engine=engine)
     for b, length in enumerate(rules.lengths.tolist()):
         alone = replace(rules, words=rules.words[b : b + 1, :length], lengths=rules.lengths[b : b + 1])
-        torch.testing.assert_close(inside(alone)[0], together[b])
-        torch.testing.assert_close(marginals(alone).spans[0], trees.spans[b, : length + 1, : length + 1])
+        torch.testing.assert_close(inside(alone, engine=engine)[0], together[b])
+        torch.testing.assert_close(marginals(alone, engine=engine).spans[0], trees.spans[b, : length + 1, : length + 1])
 
 
-def test_what_stands_behind_a_sentence_does_not_matter():
+@pytest.mark.parametrize("engine", ALL)
+def test_what_stands_behind_a_sentence_does_not_matter(engine):
     rules = random_rules(3, 4, 5, lengths=[3, 5])
     words = rules.words.detach().clone()
     words[0, 3:] = torch.nan
-    assert torch.equal(inside(replace(rules, words=words)), inside(rules))
+    assert torch.equal(inside(replace(rules, words=words), engine=engine), inside(rules, engine=engine))
 
 
+@pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", [(10, 20, 30), (30, 20, 10)])
-def test_no_nan_at_length_200_with_extreme_logits(shape):
+def test_no_nan_at_length_200_with_extreme_logits(engine, shape):
     rules = random_rules(*shape, lengths=[200, 150], sharpness=20, dtype=torch.float32)
     scores = torch.zeros(2, 201, 201, requires_grad=True)
-    log_z = inside(rules, scores)
-    exact = inside(random_rules(*shape, lengths=[200, 150], sharpness=20), engine="reference")
+    log_z = inside(rules, scores, engine)
+    with torch.no_grad():
+        exact = inside(random_rules(*shape, lengths=[200, 150], sharpness=20), engine="reference")
     torch.testing.assert_close(log_z.double(), exact, rtol=1e-5, atol=0)
     log_z.sum().backward()
     for name, value in {**parameters(rules), "span_scores": scores}.items():
@@ -128,7 +140,7 @@ def test_no_nan_at_length_200_with_extreme_logits(shape):
     torch.testing.assert_close(rules.words.grad.sum((1, 2)), torch.tensor([200.0, 150.0]), rtol=1e-3, atol=0)
 
 
-@pytest.mark.parametrize("engine", ["reference", "scaled"])
+@pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("shape", [(3, 4, 7), (7, 4, 3)])
 def test_an_impossible_sentence_is_reported_and_harms_nobody(engine, shape):
     rules = random_rules(*shape, lengths=[5, 4])
@@ -150,7 +162,7 @@ def test_an_impossible_sentence_is_reported_and_harms_nobody(engine, shape):
     assert all(not value.isnan().any() for value in vars(found).values())
 
 
-@pytest.mark.parametrize("engine", ["reference", "scaled"])
+@pytest.mark.parametrize("engine", ALL)
 def test_everything_forbidden_is_impossible_without_nan(engine):
     rules = random_rules(3, 4, 5, lengths=[4])
     scores = torch.full((1, 5, 5), -torch.inf, dtype=torch.float64)
@@ -158,7 +170,7 @@ def test_everything_forbidden_is_impossible_without_nan(engine):
     assert not marginals(rules, scores, engine).spans.any()
 
 
-@pytest.mark.parametrize("engine", ["reference", "scaled"])
+@pytest.mark.parametrize("engine", ALL)
 def test_rules_of_probability_zero_get_zero_gradients_or_true_ones_but_no_nan(engine):
     rules = random_rules(4, 5, 6, lengths=[5, 3])
     head = rules.head.detach().clone()
@@ -169,12 +181,13 @@ def test_rules_of_probability_zero_get_zero_gradients_or_true_ones_but_no_nan(en
     assert not head.grad[0].any()
 
 
-def test_a_forbidden_span_has_posterior_zero_exactly():
+@pytest.mark.parametrize("engine", ALL)
+def test_a_forbidden_span_has_posterior_zero_exactly(engine):
     rules = random_rules(3, 4, 5, lengths=[5])
     scores = torch.zeros(1, 6, 6, dtype=torch.float64)
     scores[0, 1, 3] = -torch.inf
-    assert marginals(rules, scores).spans[0, 1, 3] == 0
-    assert marginals(rules).spans[0, 1, 3] > 0
+    assert marginals(rules, scores, engine).spans[0, 1, 3] == 0
+    assert marginals(rules, engine=engine).spans[0, 1, 3] > 0
 
 
 def test_a_mirrored_grammar_mirrors_the_posteriors():
@@ -192,3 +205,5 @@ def test_rules_that_do_not_fit_together_are_refused():
         replace(rules, lengths=torch.tensor([7]))
     with pytest.raises(ValueError, match="span_scores has shape"):
         inside(rules, torch.zeros(1, 6, 6))
+    with pytest.raises(ValueError, match="engine 'magic' is not one of"):
+        inside(rules, engine="magic")
