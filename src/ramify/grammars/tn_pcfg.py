@@ -32,7 +32,9 @@ class TNPCFG(LowRankGrammar):
     """Embeddings are unit Gaussian, linear layers keep PyTorch's own initialisation, as in the paper.
 
     `activation` is the one inside the three networks f_u, f_v, f_w of the binary rules (the paper's ablation);
-    the start and word networks always use ReLU.
+    the start and word networks always use ReLU. `gain` multiplies the initial weights of all output layers. With 1,
+    as in the paper, every distribution starts nearly uniform, so all symbols are nearly alike, and it takes
+    thousands of steps to tell them apart; on small data a gain of 4 finds sharper grammars far sooner.
     """
 
     def __init__(
@@ -43,24 +45,31 @@ class TNPCFG(LowRankGrammar):
         words: int,
         embedding: int = 256,
         activation: str = "relu",
+        gain: float = 1.0,
     ) -> None:
         super().__init__(nonterminals, preterminals, rank, words)
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r} is not one of {', '.join(ACTIVATIONS)}")
 
+        def output(size: int) -> nn.Linear:
+            layer = nn.Linear(embedding, size)
+            with torch.no_grad():
+                layer.weight *= gain
+            return layer
+
         def encoder() -> list[nn.Module]:
             return [nn.Linear(embedding, embedding), _Residual(embedding), _Residual(embedding)]
 
         def rule_network() -> nn.Sequential:
-            return nn.Sequential(nn.Linear(embedding, embedding), ACTIVATIONS[activation](), nn.Linear(embedding, rank))
+            return nn.Sequential(nn.Linear(embedding, embedding), ACTIVATIONS[activation](), output(rank))
 
         self.symbol_embedding = nn.Parameter(torch.randn(nonterminals + preterminals, embedding))
         self.start_embedding = nn.Parameter(torch.randn(1, embedding))
         self.preterminal_embedding = nn.Parameter(torch.randn(preterminals, embedding))
         self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
-        self.start = nn.Sequential(*encoder(), nn.Linear(embedding, nonterminals))
+        self.start = nn.Sequential(*encoder(), output(nonterminals))
         self.preterminal_encoder = nn.Sequential(*encoder())
-        self.word_layer = nn.Linear(embedding, words)
+        self.word_layer = output(words)
 
     def shared_rules(self) -> SharedRules:
         """Start and binary rules."""

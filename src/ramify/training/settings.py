@@ -30,6 +30,7 @@ class Settings:
     rank: int | None = _setting(None, "Rank d of the rule tensor [default: p if p > 200, else 200].")
     embedding: int = _setting(256, "Size of the symbol embeddings.")
     activation: str = _setting("relu", f"Inside the rule networks: {', '.join(ACTIVATIONS)}.")
+    gain: float = _setting(1.0, "Scale of the initial logits; more than 1 tells symbols apart sooner.")
     seed: int = _setting(0, "The same seed on the same machine gives the same model.")
     epochs: int = _setting(10, "Passes through the training sentences.")
     batch_size: int = _setting(4, "Sentences a step, all of one length.")
@@ -57,7 +58,7 @@ class Settings:
                 raise RamifyError(f"{name} is {value}, but must lie between 1 and {LARGEST:,}.")
         if self.max_length < 2:
             raise RamifyError(f"max_length is {self.max_length}, but a sentence with a tree has 2 words or more.")
-        for name in ("learning_rate", "clip"):
+        for name in ("learning_rate", "clip", "gain"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
         if self.patience < 1 or self.seed < 0:
@@ -73,6 +74,7 @@ class Settings:
             "words": words,
             "embedding": self.embedding,
             "activation": self.activation,
+            "gain": self.gain,
         }
         taken = inspect.signature(FAMILIES[self.model]).parameters
         return {name: value for name, value in available.items() if name in taken}

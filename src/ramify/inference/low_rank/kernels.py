@@ -17,6 +17,8 @@ from numba import prange
 
 # Reordering of sums and fused multiply-add; nothing that assumes away inf or NaN.
 _FLAGS = {"reassoc", "contract", "nsz", "arcp"}
+# One over anything below would overflow a float32.
+_SMALLEST = float(np.finfo(np.float32).tiny)
 
 
 def _compiled(function: Any) -> Any:
@@ -35,15 +37,16 @@ def _add_product(total, weight, a, b):  # type: ignore[no-untyped-def]
 
 @_inlined
 def _normalise(row):  # type: ignore[no-untyped-def]
-    """Divide a row by its sum; gives the sum's logarithm."""
+    """Divide a row by its sum; gives the sum's logarithm. A sum too small to divide by is as good as zero."""
     total = row.dtype.type(0)
     for k in range(row.shape[0]):
         total += row[k]
-    if total > 0:
+    if total > _SMALLEST:
         inverse = 1 / total
         for k in range(row.shape[0]):
             row[k] *= inverse
         return math.log(total)
+    row[:] = 0
     return -np.inf
 
 

@@ -1,0 +1,5 @@
+"""`python -m ramify`"""
+
+from ramify.cli import main
+
+main()

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ramify.corpus.brackets import read_brackets, write_brackets
+from ramify.corpus.builtin import builtin_treebank
+
+SMALL = ["--preterminals", "8", "--rank", "8", "--embedding", "16", "--epochs", "1", "--batch-size", "8"]
+
+
+def ramify(*arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ramify", *map(str, arguments)]
+    return subprocess.run(command, input=given, capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    parses = builtin_treebank(0, train=100, dev=10, test=10)
+    for name in ("train", "test"):
+        (folder / f"{name}.trees").write_text("".join(write_brackets(parse) + "\n" for parse in parses[name]))
+    result = ramify("train", folder / "train.trees", "--out", folder / "model", *SMALL)
+    assert result.returncode == 0, result.stderr
+    assert "epoch 1: perplexity" in result.stderr
+    assert not result.stdout
+    return folder
+
+
+def test_help_names_every_command_and_setting():
+    overview = ramify("--help").stdout
+    for command in ("train", "parse", "evaluate", "score", "demo"):
+        assert command in overview
+        page = ramify(command, "--help").stdout
+        assert "Example: ramify" in page or "Example: echo" in page
+    page = ramify("train", "--help").stdout
+    options = "nonterminals preterminals rank embedding activation seed epochs batch-size learning-rate max-length"
+    for option in f"{options} vocabulary device dev config model input".split():
+        assert f"--{option}" in page
+
+
+def test_version():
+    assert ramify("--version").stdout.startswith("ramify 0.")
+
+
+def test_parse_gives_one_tree_a_line_in_order(folder):
+    sentences = "the dog will see a cat\n\nword\nÉtrange ünseen 42 words\n"
+    result = ramify("parse", "-m", folder / "model", "-", given=sentences)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert len(lines) == 4
+    assert lines[1] == ""
+    for line, sentence in zip(lines, sentences.splitlines(), strict=True):
+        found = [word for parse in read_brackets([line], "line") for word in parse.words]
+        assert found == sentence.split()
+
+
+def test_parse_formats(folder):
+    for name, check in {
+        "json": lambda line: json.loads(line)["words"] == ["the", "dog", "sees"],
+        "spans": lambda line: line.startswith("0-3:NT-"),
+        "pretty": lambda line: "│" in line or "┌" in line or "NT-" in line,
+    }.items():
+        result = ramify("parse", "-m", folder / "model", "--format", name, "--posteriors", given="the dog sees\n")
+        assert result.returncode == 0, result.stderr
+        assert check(result.stdout.splitlines()[0]), result.stdout
+
+
+def test_parse_reads_the_words_of_trees(folder):
+    result = ramify("parse", "-m", folder / "model", folder / "test.trees")
+    gold = [parse.words for parse in read_brackets((folder / "test.trees").read_text().splitlines(), "gold")]
+    assert [parse.words for parse in read_brackets(result.stdout.splitlines(), "out")] == gold
+
+
+def test_score_gives_a_number_a_line(folder):
+    result = ramify("score", "-m", folder / "model", given="the dog will see a cat\nword\n")
+    first, second = result.stdout.split()
+    assert float(first) < 0
+    assert second == "-inf"
+
+
+def test_evaluate_a_model_and_a_baseline(folder):
+    result = ramify("evaluate", "-m", folder / "model", folder / "test.trees", "--json")
+    record = json.loads(result.stdout)
+    assert 0 < record["scores"]["sentence_f1"] < 100
+    assert record["perplexity"] > 1
+    shown = ramify("evaluate", "--baseline", "oracle", folder / "test.trees", "--convention", "kim").stdout
+    assert "100.00" in shown
+    assert "S-F1 kim" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["parse", "-m", "nowhere"], "nowhere: is no model folder"),
+        (["parse", "-m", "MODEL", "nowhere"], "nowhere: cannot be read"),
+        (["parse", "-m", "MODEL", "--format", "xml"], "xml"),
+        (["parse", "-m", "MODEL", "--device", "tpu"], "device 'tpu' is not available"),
+        (["train", "nowhere", "--out", "x"], "nowhere: there is no such file"),
+        (["train", "DATA", "--out", "MODEL"], "is not empty"),
+        (["train", "DATA", "--out", "x", "--preterminals", "0"], "preterminals is 0"),
+        (["train", "DATA", "--out", "x", "--model", "gpt"], "model 'gpt' is unknown"),
+        (["train", "DATA", "--out", "x", "--config", "nowhere"], "nowhere: cannot be read"),
+        (["train", "DATA", "--out", "x", "--words", "A,B"], "separated by spaces"),
+        (["evaluate", "DATA"], "either --model FOLDER or --baseline NAME"),
+        (["evaluate", "-m", "MODEL", "--baseline", "left", "DATA"], "either --model FOLDER or --baseline NAME"),
+        (["evaluate", "--baseline", "up", "DATA"], "up"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(folder, tmp_path, arguments, message):
+    names = {"MODEL": str(folder / "model"), "DATA": str(folder / "train.trees"), "x": str(tmp_path / "x")}
+    result = ramify(*(names.get(argument, argument) for argument in arguments))
+    assert result.returncode == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_debug_shows_the_traceback():
+    assert "Traceback" in ramify("--debug", "parse", "-m", "nowhere").stderr
+
+
+def test_a_closed_pipe_is_no_error(folder):
+    many = folder / "many.txt"
+    many.write_text("the dog will see a cat\n" * 5000)
+    command = f"{sys.executable} -m ramify parse -m {folder / 'model'} {many} | head -n 1"
+    result = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert result.stdout.startswith("(TOP")
+    assert not result.stderr
