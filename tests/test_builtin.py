@@ -59,7 +59,7 @@ def ambiguous_share(tagged_words: Sequence[tuple[str, str]]) -> float:
 
 def test_split_sizes(treebank: Treebank) -> None:
     assert {name: len(parses) for name, parses in treebank.items()} == {
-        "train": 6000,
+        "train": 10_000,
         "dev": 300,
         "test": 500,
     }

@@ -127,6 +127,16 @@ def test_data_without_a_usable_sentence_is_refused_before_a_folder_is_made(tmp_p
     assert not (tmp_path / "run").exists()
 
 
+def test_a_handful_of_sentences_is_enough(tmp_path):
+    (tmp_path / "text").write_text("a b c\na b\nb c a\n")
+    ramify.train(tmp_path / "text", tmp_path / "run", **SMALL)
+    data = json.loads((tmp_path / "run" / "config.json").read_text())["data"]
+    assert (data["train"]["sentences"], data["dev"]["sentences"]) == (2, 1)
+    (tmp_path / "text").write_text("a b c\n")
+    with pytest.raises(RamifyError, match="no training sentence"):
+        ramify.train(tmp_path / "text", tmp_path / "other", **SMALL)
+
+
 def test_settings_from_file_and_by_hand(tmp_path):
     path = tmp_path / "settings.toml"
     path.write_text('preterminals = 100\nlearning-rate = 1\nmodel = "td-pcfg"\n')
@@ -138,7 +148,8 @@ def test_settings_from_file_and_by_hand(tmp_path):
 def test_the_defaults_are_the_papers():
     settings = Settings()
     assert settings.grammar_arguments(10_001) == {
-        "nonterminals": 30, "preterminals": 60, "rank": 200, "words": 10_001, "embedding": 256, "activation": "relu",
+        "nonterminals": 30, "preterminals": 60, "rank": 200, "words": 10_001,
+        "embedding": 256, "activation": "relu", "gain": 1.0,
     }  # fmt: skip
     assert (settings.learning_rate, settings.batch_size, settings.clip, settings.epochs) == (0.001, 4, 3, 10)
 

@@ -64,9 +64,9 @@ def prepare(
         word_rule = guess_word_rule(data.parses) if rule == "auto" else WordRule.from_name(rule)
     train = data.words_only(word_rule)
     if dev is None:
-        held_out = train.parses[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY]
-        kept = [parse for i, parse in enumerate(train.parses, start=1) if i % HELD_OUT_EVERY]
-        dev_set, train = replace(train, parses=held_out), replace(train, parses=kept)
+        every = min(HELD_OUT_EVERY, len(train))  # of fewer sentences the last
+        kept = [parse for i, parse in enumerate(train.parses, start=1) if i % every]
+        dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
     else:
         dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind)
         dev_set = dev.words_only(word_rule)
@@ -74,17 +74,18 @@ def prepare(
         ([normalise(word) for word in parse.words] for parse in train.parses), settings.vocabulary
     )
     train, dev_set = train.of_lengths(2, settings.max_length), dev_set.of_lengths(2)
-    for corpus, name in ((train, "training"), (dev_set, "held-out")):
-        if not corpus.parses:
-            raise RamifyError(
-                f"{corpus.source}: no {name} sentence has 2 to {settings.max_length} words; "
-                "give more text or a larger max_length."
-            )
+    if not train.parses:
+        raise RamifyError(
+            f"{train.source}: no training sentence has 2 to {settings.max_length} words; "
+            "give more text or a larger max_length."
+        )
+    if not dev_set.parses:
+        raise RamifyError(f"{dev_set.source}: no held-out sentence has 2 words or more; give more text, or a dev set.")
     return Data(train, dev_set, word_rule, vocabulary)
 
 
-def claim_folder(out: Path, overwrite: bool) -> None:
-    """Make the run folder; refuse one with something in it unless told that a run in it may be replaced."""
+def check_folder(out: Path, overwrite: bool) -> None:
+    """Refuse a folder with something in it, unless it is a run that may be replaced."""
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: is a file; give the name of a folder.")
     if out.is_dir() and any(out.iterdir()):
@@ -92,8 +93,12 @@ def claim_folder(out: Path, overwrite: bool) -> None:
             raise RamifyError(f"{out}: is not empty; give another folder, or --overwrite to replace the run in it.")
         if not (out / CONFIG).is_file():
             raise RamifyError(f"{out}: holds no ramify run, so it is not overwritten; give another folder.")
-        for name in FILES:
-            (out / name).unlink(missing_ok=True)
+
+
+def make_folder(out: Path) -> None:
+    """The run folder without the files of an earlier run; other files are left alone."""
+    for name in FILES:
+        (out / name).unlink(missing_ok=True)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -119,10 +124,10 @@ def train(
     dev set with trees is recorded but never used to choose the model.
     """
     settings = load_settings(config, given)
-    device = chosen_device(settings.device)
+    device, out = chosen_device(settings.device), Path(out)
+    check_folder(out, overwrite)
     prepared = prepare(data, dev, kind, words, settings)
-    out = Path(out)
-    claim_folder(out, overwrite)
+    make_folder(out)
     arguments = settings.grammar_arguments(len(prepared.vocabulary))
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)

@@ -26,7 +26,7 @@ def builtin_grammar() -> BinaryGrammar:
     return BinaryGrammar(start, binary, _read_lexicon())
 
 
-def builtin_treebank(seed: int = 0, train: int = 6000, dev: int = 300, test: int = 500) -> dict[str, list[Parse]]:
+def builtin_treebank(seed: int = 0, train: int = 10_000, dev: int = 300, test: int = 500) -> dict[str, list[Parse]]:
     """The splits `train`, `dev` and `test`, drawn from `builtin_grammar()`; the same for the same seed.
 
     Each split has a random stream of its own: a smaller training set leaves `dev` and `test` as they are.
