@@ -19,7 +19,7 @@ def test_the_demo_learns_shows_and_leaves_a_model(tmp_path):
     shown = output.getvalue()
     for name in ("left branching", "right branching", "random trees", "learnt grammar", "true grammar"):
         assert name in shown
-    assert shown.count("TOP") >= 1 or shown.count("NT-") > 10
+    assert shown.count("┌") > 10, "no trees were drawn"
     assert "→" in shown
     scores = {r.system: r for r in compare(load(tmp_path / "demo"), builtin_corpus()["test"])}
     learnt, true = scores["learnt grammar"], scores["true grammar"]
@@ -27,5 +27,3 @@ def test_the_demo_learns_shows_and_leaves_a_model(tmp_path):
     assert learnt.scores.sentence_f1 >= best_baseline + 20
     assert learnt.scores.sentence_f1 < true.scores.sentence_f1
     assert true.perplexity < learnt.perplexity < 1.5 * true.perplexity
-    # Again into the same folder: the demo replaces its own run.
-    (tmp_path / "demo" / "notes.txt").write_text("mine")

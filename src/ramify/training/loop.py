@@ -57,6 +57,8 @@ def train_epoch(
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
     """One pass over all sentences; the order depends on the seed and the epoch's number alone."""
+    for group in optimizer.param_groups:
+        group["lr"] = settings.learning_rate * settings.decay ** (epoch - 1)
     device = next(grammar.parameters()).device
     rng = np.random.default_rng([settings.seed, epoch])
     started, done, total, positions = time.perf_counter(), 0, 0.0, 0

@@ -35,6 +35,7 @@ class Settings:
     epochs: int = _setting(10, "Passes through the training sentences.")
     batch_size: int = _setting(4, "Sentences a step, all of one length.")
     learning_rate: float = _setting(0.001, "Step size of Adam.")
+    decay: float = _setting(1.0, "The learning rate is multiplied by this after every epoch.")
     max_length: int = _setting(40, "Longer training sentences are left out; dev and test never are.")
     vocabulary: int = _setting(10_000, "Most frequent words kept; the rest is <unk>.")
     patience: int = _setting(5, "Stop after this many epochs without a better dev likelihood.")
@@ -58,7 +59,7 @@ class Settings:
                 raise RamifyError(f"{name} is {value}, but must lie between 1 and {LARGEST:,}.")
         if self.max_length < 2:
             raise RamifyError(f"max_length is {self.max_length}, but a sentence with a tree has 2 words or more.")
-        for name in ("learning_rate", "clip", "gain"):
+        for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
         if self.patience < 1 or self.seed < 0:
