@@ -131,3 +131,21 @@ def test_a_closed_pipe_is_no_error(folder):
     result = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
     assert result.stdout.startswith("(TOP")
     assert not result.stderr
+    assert result.returncode == 0
+
+
+def test_a_full_disk_and_brackets_in_names_are_told_plainly(folder):
+    command = f"{sys.executable} -m ramify score -m {folder / 'model'} {folder / 'test.trees'} > /dev/full"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "No space left" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "[/x].txt: cannot be read" in ramify("score", "-m", folder / "model", "[/x].txt").stderr
+
+
+def test_the_demo_replaces_no_run_but_its_own(folder):
+    before = (folder / "model" / "model.safetensors").read_bytes()
+    result = ramify("demo", "--out", folder / "model")
+    assert result.returncode == 2
+    assert "is not empty" in result.stderr
+    assert (folder / "model" / "model.safetensors").read_bytes() == before

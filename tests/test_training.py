@@ -199,7 +199,7 @@ def test_weights_that_do_not_fit_or_are_not_finite_are_refused(model):
     path = model / "model.safetensors"
     state = load_file(path)
     save_file({**state, "head.0.weight": torch.zeros(3, 3)}, path)
-    with pytest.raises(RamifyError, match=r"head\.0\.weight has the wrong shape"):
+    with pytest.raises(RamifyError, match=r"head\.0\.weight has the wrong shape or type"):
         ramify.load(model)
     state["head.0.weight"][0, 0] = torch.nan
     save_file(state, path)
@@ -214,6 +214,10 @@ def test_weights_that_do_not_fit_or_are_not_finite_are_refused(model):
         ({"model": "gpt"}, "does not describe a grammar"),
         ({"grammar": {"nonterminals": 3}}, "does not describe a grammar"),
         ({"grammar": None}, "does not describe a grammar"),
+        ({"words": 5}, "does not describe a grammar"),
+        ({"grammar": {"nonterminals": 10**30}}, "nonterminals must be a whole number"),
+        ({"grammar": {"embedding": -1}}, "embedding must be a whole number"),
+        ({"grammar": {"rank": 2.5}}, "rank must be a whole number"),
     ],
 )
 def test_a_config_that_is_not_ours_is_refused(model, change, message):
@@ -223,6 +227,30 @@ def test_a_config_that_is_not_ours_is_refused(model, change, message):
         ramify.load(model)
 
 
+def test_weights_of_another_type_are_refused(model):
+    path = model / "model.safetensors"
+    save_file({name: value.to(torch.int32) for name, value in load_file(path).items()}, path)
+    with pytest.raises(RamifyError, match="has the wrong shape or type"):
+        ramify.load(model)
+
+
+def test_a_run_that_breaks_down_says_so_and_leaves_no_model(text, tmp_path):
+    with pytest.raises(RamifyError, match="broke down in epoch 1"):
+        ramify.train(text, tmp_path / "run", gain=1e30, **SMALL)
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_a_refused_run_does_not_cost_the_old_one(text, tmp_path):
+    ramify.train(text, tmp_path / "run", **SMALL)
+    before = (tmp_path / "run" / "model.safetensors").read_bytes()
+    for wrong in ({"embedding": 1_000_000}, {"seed": 10**30}, {"preterminals": "60"}, {"words": "PU"}):
+        with pytest.raises(RamifyError):
+            ramify.train(text, tmp_path / "run", overwrite=True, **{**SMALL, **wrong})
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
+
+
 def test_an_unknown_device_is_refused(model):
+    with pytest.raises(RamifyError, match="device 'meta' is not available"):
+        ramify.load(model, "meta")
     with pytest.raises(RamifyError, match="device 'tpu9' is not available"):
         ramify.load(model, "tpu9")

@@ -6,13 +6,14 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal, NoReturn, Optional
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from ramify.corpus.reading import Kind
 from ramify.errors import RamifyError
@@ -103,7 +104,7 @@ def train(
             on_epoch=on_epoch,
             **settings,
         )
-    notes.print(f"The model is in {out}. Parse with it: ramify parse -m {out} FILE", highlight=False)
+    notes.print(f"The model is in {out}. Parse with it: ramify parse -m {out} FILE", highlight=False, markup=False)
 
 
 @app.command(epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty")
@@ -123,8 +124,8 @@ def parse(
     from ramify.parser import FORMATS, load
 
     parser = load(model, device)
-    for analysis in parser.analyse_many(stream_sentences(file, input, parser.word_rule), decoder):
-        typer.echo(FORMATS[format](analysis, posteriors))
+    analyses = parser.analyse_many(stream_sentences(file, input, parser.word_rule), decoder)
+    _print_lines(FORMATS[format](analysis, posteriors) for analysis in analyses)
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -134,8 +135,8 @@ def score(model: Model, file: Sentences = Path("-"), input: Input = "auto", devi
     from ramify.parser import load
 
     parser = load(model, device)
-    for log_probability in parser.log_probabilities(stream_sentences(file, input, parser.word_rule)):
-        typer.echo(f"{log_probability:.6f}")
+    scores = parser.log_probabilities(stream_sentences(file, input, parser.word_rule))
+    _print_lines(f"{log_probability:.6f}" for log_probability in scores)
 
 
 @app.command(epilog="Example: ramify evaluate --baseline right test.trees")
@@ -161,7 +162,7 @@ def evaluate(
     from ramify.terminal import counting, evaluation_table
 
     if (model is None) == (baseline is None):
-        raise RamifyError("Say what to evaluate: either --model FOLDER or --baseline NAME.")
+        raise RamifyError("Say what to evaluate, and only one: either --model FOLDER or --baseline NAME.")
     system = baseline if model is None else room.load(model, device)
     rule = None if words == "auto" else WordRule.from_name(words)
     with counting(notes, "sentences") as on_sentence:
@@ -208,19 +209,30 @@ def _root(
         raise typer.Exit
 
 
-def main() -> None:
-    """Run a command; a user's mistake is one sentence and exit code 2, a closed pipe is no mistake."""
+def _print_lines(lines: Iterable[str]) -> None:
+    """To standard output; when whoever reads it has seen enough, that is no mistake."""
     try:
-        app(standalone_mode=True)
-    except RamifyError as error:
-        if state["debug"]:
-            raise
-        notes.print(f"[bold red]error:[/] {error}", highlight=False, soft_wrap=True)
-        raise SystemExit(2) from None
+        for line in lines:
+            typer.echo(line)
+        sys.stdout.flush()
     except BrokenPipeError:
         # Python would complain again when it flushes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
-    except KeyboardInterrupt:
-        notes.print("stopped")
-        raise SystemExit(130) from None
+
+
+def _complain(error: Exception) -> NoReturn:
+    if state["debug"]:
+        raise error
+    # Text, not markup: a file's name may hold square brackets.
+    notes.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+    raise SystemExit(2) from None
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one sentence and exit code 2."""
+    try:
+        app(standalone_mode=True)
+    except RamifyError as error:
+        _complain(error)
+    except OSError as error:
+        _complain(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
 from ramify.parser import FORMATS, Evaluation, Parser, evaluate
+from ramify.parser.folder import CONFIG
 from ramify.terminal import evaluation_table, rules_table, training_progress
 from ramify.training import train
 
@@ -33,6 +35,7 @@ SETTINGS: dict[str, Any] = {
 }
 """Small enough for two minutes on two cores, with symbols to spare over the true grammar's 17 + 19."""
 
+SOURCE = "built-in {}"
 TREES, RULES = 3, 12
 TREE_WORDS = range(7, 10)
 """Trees of so many words say something and still fit a terminal."""
@@ -45,7 +48,16 @@ def builtin_corpus(seed: int = 0) -> dict[str, Corpus]:
 
 def _as_corpus(name: str, parses: list[Parse]) -> Corpus:
     text = "".join(write_brackets(parse) + "\n" for parse in parses)
-    return Corpus(parses, "brackets", f"built-in {name}", hashlib.sha256(text.encode()).hexdigest())
+    return Corpus(parses, "brackets", SOURCE.format(name), hashlib.sha256(text.encode()).hexdigest())
+
+
+def _is_demo(folder: Path) -> bool:
+    """Whether a run was left there by the demo, so that the demo may replace it."""
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        return bool(config["data"]["train"]["source"] == SOURCE.format("train"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Parser:
@@ -53,7 +65,7 @@ def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Pa
     notes.print(f"Learning a grammar from {len(corpus['train']):,} sentences of the built-in corpus, without trees.")
     with training_progress(notes, SETTINGS["epochs"]) as (on_progress, on_epoch):
         return train(
-            corpus["train"], out, dev=corpus["dev"], overwrite=True, seed=seed,
+            corpus["train"], out, dev=corpus["dev"], overwrite=_is_demo(out), seed=seed,
             on_progress=on_progress, on_epoch=on_epoch, **SETTINGS,
         )  # fmt: skip
 
@@ -89,4 +101,4 @@ def run_demo(out: Path, seed: int, console: Console, notes: Console) -> None:
     for parse in drawn:
         console.print("\n" + FORMATS["pretty"](parser.analyse(parse.words)), highlight=False, markup=False)
     console.print(rules_table(used_rules(parser, test.parses), parser, "The strongest rules of the symbols most used"))
-    console.print(f"The model is in {out}. Parse with it: ramify parse -m {out} FILE", highlight=False)
+    console.print(f"The model is in {out}. Parse with it: ramify parse -m {out} FILE", highlight=False, markup=False)

@@ -43,9 +43,10 @@ def training_progress(console: Console, epochs: int) -> Iterator[ProgressCallbac
             )
 
         def on_epoch(record: dict[str, Any]) -> None:
+            seen = record["train_perplexity"]
             f1 = f", S-F1 {record['dev_f1']:.1f}" if "dev_f1" in record else ""
             console.print(
-                f"epoch {record['epoch']}: perplexity {record['train_perplexity']:.1f} in training, "
+                f"epoch {record['epoch']}: perplexity {float('inf') if seen is None else seen:.1f} in training, "
                 f"{record['dev_perplexity']:.1f} on dev{f1} ({record['seconds']:.0f} s)",
                 highlight=False,
             )

@@ -82,7 +82,7 @@ def as_pretty(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:
-    """One line: constituents as `i-j:label`, with their posterior behind `=` if asked for."""
+    """One line: constituents as `i-j:label`, with the posterior of span and label behind `=` if asked for."""
     parse = analysis.parse
     return " ".join(
         f"{i}-{j}:{label}" + (f"={p:.4f}" if with_posteriors else "")

@@ -93,6 +93,8 @@ def _evaluate_baseline(name: str, gold: Corpus, rule: WordRule, convention: Conv
     lengths = [len(parse) for parse in gold.parses]
     spans = [parse.spans for parse in gold.parses]
     results = []
+    if seed < 0:
+        raise RamifyError(f"seed is {seed}, but must be at least 0.")
     for run in range(runs):
         rng = np.random.default_rng([seed, run])
         predicted = [BASELINES[name](parse, rng) for parse in gold.parses]

@@ -18,6 +18,7 @@ from ramify.grammars import FAMILIES, LowRankGrammar
 from ramify.parser.parser import Parser
 
 FORMAT = 1
+LARGEST_SIZE = 10_000_000
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocab.txt", "model.safetensors"
 METRICS, CARD = "metrics.jsonl", "README.md"
 FILES = (CONFIG, VOCABULARY, WEIGHTS, METRICS, CARD)
@@ -48,17 +49,18 @@ def save_weights(folder: Path, grammar: LowRankGrammar) -> None:
     write_atomically(folder / WEIGHTS, save(state))
 
 
-def load(folder: str | Path, device: str = "cpu") -> Parser:
+def load(folder: str | Path, device: str = "auto") -> Parser:
     """The parser in a model folder."""
     folder = Path(folder)
     config = _read_config(folder)
     vocabulary = Vocabulary.load(folder / VOCABULARY)
+    _check_config(folder / CONFIG, config)
     try:
         with torch.device("meta"):
             grammar = FAMILIES[config["model"]](**config["grammar"])
-        rule = WordRule.from_name(config["words"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise RamifyError(f"{folder / CONFIG}: does not describe a grammar this version knows ({error!r}).") from error
+    except (TypeError, ValueError) as error:
+        raise RamifyError(f"{folder / CONFIG}: does not describe a grammar this version knows ({error}).") from error
+    rule = WordRule.from_name(config["words"])
     grammar.load_state_dict(_read_weights(folder, grammar), assign=True)
     return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=rule)
 
@@ -69,11 +71,23 @@ def _read_config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise RamifyError(f"{folder}: is no model folder: it has no {CONFIG}.") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: cannot be read as JSON ({error}).") from error
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
+    if not isinstance(config, dict) or config.get("format") is True or config.get("format") != FORMAT:
         raise RamifyError(f"{path}: is not of model format {FORMAT}; load it with the version that wrote it.")
     return config
+
+
+def _check_config(path: Path, config: dict[str, Any]) -> None:
+    """A stranger's file: names and sizes are looked at before anything is built from them."""
+    grammar = config.get("grammar")
+    if config.get("model") not in FAMILIES or not isinstance(grammar, dict) or not isinstance(config.get("words"), str):
+        raise RamifyError(f"{path}: does not describe a grammar this version knows.")
+    for name, value in grammar.items():
+        if name in ("nonterminals", "preterminals", "rank", "words", "embedding") and not (
+            type(value) is int and 1 <= value <= LARGEST_SIZE
+        ):
+            raise RamifyError(f"{path}: {name} must be a whole number from 1 to {LARGEST_SIZE:,}.")
 
 
 def _read_weights(folder: Path, grammar: LowRankGrammar) -> dict[str, torch.Tensor]:
@@ -81,13 +95,16 @@ def _read_weights(folder: Path, grammar: LowRankGrammar) -> dict[str, torch.Tens
     path = folder / WEIGHTS
     expected = {name: tuple(tensor.shape) for name, tensor in grammar.state_dict().items()}
     if not path.is_file():
-        raise RamifyError(f"{folder}: has no {WEIGHTS}; training did not get to the end of its first epoch.")
+        raise RamifyError(f"{folder}: has no {WEIGHTS}; its training may have ended before the first epoch did.")
     try:
         with safe_open(path, framework="pt") as handle:
-            found = {name: tuple(handle.get_slice(name).get_shape()) for name in handle.keys()}  # noqa: SIM118
+            slices = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
+            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() == "F32"}
             if found != expected:
                 wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
-                raise RamifyError(f"{path}: does not fit {CONFIG}; {wrong[0]} has the wrong shape or is missing.")
+                raise RamifyError(
+                    f"{path}: does not fit {CONFIG}; {wrong[0]} has the wrong shape or type, or is missing."
+                )
             state = {name: handle.get_tensor(name) for name in expected}
     except (OSError, SafetensorError) as error:
         raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}).") from error
@@ -103,7 +120,7 @@ def chosen_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
-        torch.empty(1, device=device)
+        torch.ones(1, device=device).item()  # more than allocating, which `meta` could do
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise RamifyError(f"device {name!r} is not available here; use cpu.") from error
     return device

@@ -40,6 +40,9 @@ HELD_OUT_EVERY = 20
 """Without a dev set every so many-th sentence is held out to choose the model by."""
 
 
+MOST_PARAMETERS = 2**31
+
+
 @dataclass(frozen=True)
 class Data:
     """Sentences to learn from and to choose the model by, both as words alone."""
@@ -60,6 +63,8 @@ def prepare(
             dev = folder["dev"]
         data = read_sentences(data, kind, split="train" if "train" in folder else None)
     word_rule = ALL_WORDS
+    if rule != "auto" and not data.has_trees:
+        raise RamifyError(f"{data.source}: is text, so no tags tell which tokens are words; leave out --words.")
     if data.has_trees:
         word_rule = guess_word_rule(data.parses) if rule == "auto" else WordRule.from_name(rule)
     train = data.words_only(word_rule)
@@ -77,10 +82,10 @@ def prepare(
     if not train.parses:
         raise RamifyError(
             f"{train.source}: no training sentence has 2 to {settings.max_length} words; "
-            "give more text or a larger max_length."
+            "give more sentences, or another --max-length."
         )
     if not dev_set.parses:
-        raise RamifyError(f"{dev_set.source}: no held-out sentence has 2 words or more; give more text, or a dev set.")
+        raise RamifyError(f"{dev_set.source}: no dev sentence has 2 words or more; give more or longer ones.")
     return Data(train, dev_set, word_rule, vocabulary)
 
 
@@ -97,9 +102,9 @@ def check_folder(out: Path, overwrite: bool) -> None:
 
 def make_folder(out: Path) -> None:
     """The run folder without the files of an earlier run; other files are left alone."""
-    for name in FILES:
-        (out / name).unlink(missing_ok=True)
     try:
+        for name in FILES:
+            (out / name).unlink(missing_ok=True)
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RamifyError(f"{out}: cannot be made ({error.strerror}); check the path and its permissions.") from error
@@ -112,7 +117,7 @@ def train(
     dev: str | Path | Corpus | None = None,
     kind: Kind = "auto",
     words: str = "auto",
-    config: Path | None = None,
+    config: str | Path | None = None,
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
@@ -127,16 +132,25 @@ def train(
     device, out = chosen_device(settings.device), Path(out)
     check_folder(out, overwrite)
     prepared = prepare(data, dev, kind, words, settings)
-    make_folder(out)
     arguments = settings.grammar_arguments(len(prepared.vocabulary))
+    check_size(settings.model, arguments)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
         grammar = FAMILIES[settings.model](**arguments).to(device)
+    make_folder(out)  # not before everything else that can be refused
     write_json(out / CONFIG, _describe(settings, arguments, prepared))
     prepared.vocabulary.save(out / VOCABULARY)
     write_card(out, {})
     _fit(grammar, prepared, settings, out, on_progress, on_epoch)
     return load(out, str(device))
+
+
+def check_size(model: str, arguments: dict[str, Any]) -> None:
+    """Refuse a grammar whose parameters alone are more than any laptop holds, before any is allocated."""
+    with torch.device("meta"):
+        size = sum(parameter.numel() for parameter in FAMILIES[model](**arguments).parameters())
+    if size > MOST_PARAMETERS:
+        raise RamifyError(f"This grammar would have {size:,} parameters; take fewer symbols or a smaller embedding.")
 
 
 def _describe(settings: Settings, arguments: dict[str, Any], data: Data) -> dict[str, Any]:
@@ -175,12 +189,17 @@ def _fit(
         progress = train_epoch(grammar, optimizer, sentences, settings, epoch, on_progress)
         record = {
             "epoch": epoch,
-            "train_perplexity": progress.perplexity,
+            "train_perplexity": progress.perplexity if np.isfinite(progress.perplexity) else None,
             "sentences_per_second": round(progress.sentences_per_second, 2),
             **judge(grammar, data),
             "seconds": round(time.perf_counter() - started, 2),
         }
-        if record["dev_perplexity"] < best or not best_epoch:
+        if not np.isfinite(record["dev_perplexity"]):
+            raise RamifyError(
+                f"Training broke down in epoch {epoch} (the dev set has probability zero); "
+                "lower the learning rate or the gain."
+            )
+        if record["dev_perplexity"] < best:
             best, best_epoch = record["dev_perplexity"], epoch
             save_weights(out, grammar)
         record["best_epoch"] = best_epoch

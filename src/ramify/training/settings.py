@@ -62,8 +62,10 @@ class Settings:
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
-        if self.patience < 1 or self.seed < 0:
-            raise RamifyError("patience must be at least 1 and seed at least 0.")
+        if self.patience < 1:
+            raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
+        if not 0 <= self.seed < 2**63:
+            raise RamifyError(f"seed is {self.seed}, but must lie between 0 and 2^63.")
 
     def grammar_arguments(self, words: int) -> dict[str, Any]:
         """What the grammar's constructor takes, with the defaults that follow from other settings filled in."""
@@ -99,13 +101,13 @@ def _converted(setting: Field[Any], value: Any, where: str) -> Any:
     return value
 
 
-def load_settings(config: Path | None, given: dict[str, Any]) -> Settings:
+def load_settings(config: str | Path | None, given: dict[str, Any]) -> Settings:
     """Defaults, then the TOML file, then what was given by hand (None means not given)."""
     known = {setting.name: setting for setting in fields(Settings)}
     chosen: dict[str, Any] = {}
     if config is not None:
         try:
-            table = tomllib.loads(config.read_text(encoding="utf-8"))
+            table = tomllib.loads(Path(config).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise RamifyError(f"{config}: cannot be read as a TOML file of settings ({error}).") from error
         chosen = {name.replace("-", "_"): value for name, value in table.items()}
@@ -114,5 +116,5 @@ def load_settings(config: Path | None, given: dict[str, Any]) -> Settings:
     for name in given.keys() - known.keys():
         raise RamifyError(f"{name!r} is no setting; known are {', '.join(known)}.")
     chosen = {name: _converted(known[name], value, str(config)) for name, value in chosen.items()}
-    chosen |= {name: value for name, value in given.items() if value is not None}
+    chosen |= {name: _converted(known[name], value, "settings") for name, value in given.items() if value is not None}
     return replace(Settings(), **chosen)
