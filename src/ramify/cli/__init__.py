@@ -1,0 +1,48 @@
+"""The commands, one thin file each: options are read, the work is done in the room that knows how."""
+
+from __future__ import annotations
+
+from typing import Annotated, NoReturn
+
+import typer
+from rich.text import Text
+
+from ramify.cli.common import app, notes
+from ramify.errors import RamifyError
+
+# isort: off  (the overview lists the commands in this order)
+from ramify.cli import train, parse, evaluate, demo  # noqa: F401
+# isort: on
+
+state = {"debug": False}
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    state["debug"] = debug
+    if version:
+        from ramify.version import VERSION
+
+        typer.echo(f"ramify {VERSION}")
+        raise typer.Exit
+
+
+def _complain(error: Exception) -> NoReturn:
+    if state["debug"]:
+        raise error
+    # Text, not markup: a file's name may hold square brackets.
+    notes.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+    raise SystemExit(2) from None
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one sentence and exit code 2."""
+    try:
+        app(standalone_mode=True)
+    except RamifyError as error:
+        _complain(error)
+    except OSError as error:
+        _complain(error)

@@ -1,0 +1,44 @@
+"""What the commands share: the application, its options in common, where results and notes go."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from ramify.corpus.reading import Kind
+
+app = typer.Typer(
+    help="Learn phrase-structure grammars with many symbols from raw text, and parse with them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+notes = Console(stderr=True)
+"""Everything that is not the result itself: progress, warnings, errors."""
+
+Model = Annotated[Path, typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.")]
+Sentences = Annotated[
+    Path, typer.Argument(help="Tokenised sentences, one a line, or bracketed trees; - reads standard input.")
+]
+Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
+Decoder = Annotated[
+    Literal["mbr", "mbr-labelled"], typer.Option(help="Most expected brackets, or most expected labelled brackets.")
+]
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """To standard output; when whoever reads it has seen enough, that is no mistake."""
+    try:
+        for line in lines:
+            typer.echo(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain again when it flushes standard output at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
