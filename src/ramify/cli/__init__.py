@@ -10,7 +10,8 @@ from rich.text import Text
 from ramify.cli.common import app, notes
 from ramify.errors import RamifyError
 
-# isort: off  (the overview lists the commands in this order)
+# The overview lists the commands in this order.
+# isort: off
 from ramify.cli import train, parse, evaluate, demo  # noqa: F401
 # isort: on
 
