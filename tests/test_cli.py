@@ -9,13 +9,9 @@ import pytest
 
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.builtin import builtin_treebank
+from tests.command import ramify
 
 SMALL = ["--preterminals", "8", "--rank", "8", "--embedding", "16", "--epochs", "1", "--batch-size", "8"]
-
-
-def ramify(*arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ramify", *map(str, arguments)]
-    return subprocess.run(command, input=given, capture_output=True, text=True, encoding="utf-8", check=False)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +57,7 @@ def test_parse_gives_one_tree_a_line_in_order(folder):
 
 def test_parse_formats(folder):
     for name, check in {
-        "json": lambda line: json.loads(line)["words"] == ["the", "dog", "sees"],
+        "json": lambda line: json.loads(line)["tokens"] == ["the", "dog", "sees"],
         "spans": lambda line: line.startswith("0-3:NT-"),
         "pretty": lambda line: "│" in line or "┌" in line or "NT-" in line,
     }.items():
@@ -121,7 +117,8 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(folder, tmp_path, arguments, 
 
 
 def test_debug_shows_the_traceback():
-    assert "Traceback" in ramify("--debug", "parse", "-m", "nowhere").stderr
+    command = [sys.executable, "-m", "ramify", "--debug", "parse", "-m", "nowhere"]
+    assert "Traceback" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
 def test_a_closed_pipe_is_no_error(folder):

@@ -146,7 +146,7 @@ def test_formats(parser):
     line = FORMATS["brackets"](analysis)
     assert next(read_brackets([line], "line")) == analysis.parse
     record = json.loads(FORMATS["json"](analysis, True))
-    assert record["words"] == SENTENCES[0]
+    assert record["tokens"] == SENTENCES[0]
     assert len(record["constituents"]) == len(record["posteriors"]["constituents"]) == 7
     spans = FORMATS["spans"](analysis).split()
     assert spans[0] == f"0-8:{analysis.parse.labels[0]}"

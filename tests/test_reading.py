@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.reading import iterate_text_lines, read_sentences, split_paths
+from ramify.corpus.reading import AS_IS, decoded_lines, read_sentences, split_paths
 from ramify.corpus.tree import unparsed
 from ramify.errors import RamifyError
 
@@ -85,9 +85,11 @@ def test_text_is_split_at_white_space_alone_and_blank_lines_are_counted(tmp_path
 
 
 def test_streamed_lines_keep_their_places() -> None:
-    assert list(iterate_text_lines([b"a b\n", b"\n", b"c"], "stdin")) == [("a", "b"), (), ("c",)]
+    sentences = list(AS_IS.sentences(decoded_lines([b"a b\n", b"\n", b"c"], "stdin"), "stdin"))
+    assert [sentence.tokens for sentence in sentences] == [("a", "b"), (), ("c",)]
+    assert sentences[2].where == "stdin, line 3"
     with pytest.raises(RamifyError, match=r"stdin, line 2: .*iconv"):
-        list(iterate_text_lines([b"a b\n", b"caf\xe9\n"], "stdin"))
+        list(decoded_lines([b"a b\n", b"caf\xe9\n"], "stdin"))
 
 
 @pytest.mark.parametrize("before", ["(S (NN a) (NN b))\n", "a b\n"])

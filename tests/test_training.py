@@ -12,11 +12,12 @@ import ramify
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError
+from ramify.parser.tensors import save_tensors
 from ramify.training.loop import equal_length_batches
 from ramify.training.settings import Settings, load_settings
 
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 2, "batch_size": 8}
-FILES = {"config.json", "vocab.txt", "model.safetensors", "metrics.jsonl", "README.md"}
+FILES = {"config.json", "vocab.txt", "model.safetensors", "metrics.jsonl", "README.md", "checkpoint.safetensors"}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ def test_the_best_epoch_by_dev_likelihood_is_kept(text, tmp_path, monkeypatch):
     weights = []
     monkeypatch.setattr(
         "ramify.training.run.judge",
-        lambda grammar, _: (
+        lambda grammar, *_: (
             weights.append({name: value.clone() for name, value in grammar.state_dict().items()})
             or {"dev_perplexity": next(perplexities)}
         ),
@@ -201,8 +202,11 @@ def test_weights_that_do_not_fit_or_are_not_finite_are_refused(model):
     save_file({**state, "head.0.weight": torch.zeros(3, 3)}, path)
     with pytest.raises(RamifyError, match=r"head\.0\.weight has the wrong shape or type"):
         ramify.load(model)
-    state["head.0.weight"][0, 0] = torch.nan
     save_file(state, path)
+    with pytest.raises(RamifyError, match="its checksum does not fit its content"):
+        ramify.load(model)
+    state["head.0.weight"][0, 0] = torch.nan
+    save_tensors(path, state)
     with pytest.raises(RamifyError, match=r"head\.0\.weight holds numbers that are not finite"):
         ramify.load(model)
 
@@ -212,11 +216,12 @@ def test_weights_that_do_not_fit_or_are_not_finite_are_refused(model):
     [
         ({"format": 99}, "not of model format"),
         ({"model": "gpt"}, "does not describe a grammar"),
-        ({"grammar": {"nonterminals": 3}}, "does not describe a grammar"),
+        ({"grammar": {"nonterminals": 3, "words": 318}}, "does not describe a grammar"),
+        ({"grammar": {"nonterminals": 3}}, "words must be a whole number"),
         ({"grammar": None}, "does not describe a grammar"),
         ({"words": 5}, "does not describe a grammar"),
         ({"grammar": {"nonterminals": 10**30}}, "nonterminals must be a whole number"),
-        ({"grammar": {"embedding": -1}}, "embedding must be a whole number"),
+        ({"grammar": {"words": 318, "embedding": -1}}, "embedding must be a whole number"),
         ({"grammar": {"rank": 2.5}}, "rank must be a whole number"),
     ],
 )

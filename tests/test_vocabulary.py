@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramify.corpus.cleaning import normalise
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
 
@@ -23,7 +22,7 @@ def test_the_mark_of_the_unknown_in_a_text_is_the_unknown() -> None:
 
 
 def test_encoding_normalises() -> None:
-    vocabulary = Vocabulary.build([["the", "N", "dogs"]])
+    vocabulary = Vocabulary.build([["the", "3", "dogs"]])
     numbers = vocabulary.encode(["THE", "1,000", "Dogs", "cats", "N"])
     assert numbers.tolist() == [1, 2, 3, 0, 0]
     assert numbers.dtype == np.int64
@@ -36,10 +35,19 @@ def test_encoding_normalises() -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
 def test_saved_and_loaded_it_is_the_same(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     path = tmp_path_factory.mktemp("vocabulary") / "words.txt"
-    vocabulary = Vocabulary.build([normalise(word) for word in text.split()] for text in texts)
+    vocabulary = Vocabulary.build(text.split() for text in texts)
     vocabulary.save(path)
     assert Vocabulary.load(path) == vocabulary
     assert path.read_bytes().count(b"\n") == len(vocabulary)
+
+
+def test_words_are_one_in_every_normal_form() -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    for form in ("NFC", "NFD"):
+        vocabulary = Vocabulary.build([[composed, decomposed]], normal_form=form)
+        assert vocabulary.words == (UNKNOWN, {"NFC": composed, "NFD": decomposed}[form])
+        assert vocabulary.encode([composed, decomposed, decomposed.upper()]).tolist() == [1, 1, 1]
+    assert Vocabulary.build([["\ufb01n"]], normal_form="NFKC").words == (UNKNOWN, "fin")
 
 
 def test_line_separators_other_than_newline_belong_to_words(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, RamifyWarning, Stopped
 from ramify.version import VERSION as __version__  # noqa: N811
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ __all__ = [
     "Evaluation",
     "Parser",
     "RamifyError",
+    "RamifyWarning",
     "Settings",
+    "Stopped",
     "__version__",
     "evaluate",
     "load",

@@ -1,5 +1,24 @@
-"""The one exception a user's mistake raises."""
+"""What is raised for a user: a mistake, a warning, a wish to stop."""
+
+import signal
 
 
 class RamifyError(Exception):
     """What is wrong, where, and what to do about it, in one sentence; the command line prints it as is."""
+
+
+class RamifyWarning(UserWarning):
+    """What may well be a mistake, in one sentence; the work goes on."""
+
+
+class Stopped(BaseException):
+    """The user, or the machine, asked for an end; what was done is safe. Like KeyboardInterrupt no `Exception`."""
+
+    def __init__(self, number: int, message: str = "Stopped.") -> None:
+        super().__init__(message)
+        self.signal = signal.Signals(number)
+
+    @property
+    def exit_code(self) -> int:
+        """As a shell reports it: 130 after Ctrl-C, 143 after a termination."""
+        return 128 + self.signal

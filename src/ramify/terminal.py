@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ramify.parser import Evaluation, Parser
@@ -61,6 +61,16 @@ def counting(console: Console, what: str) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda: bar.advance(task)
+
+
+@contextmanager
+def reading_progress(console: Console, size: int | None, visible: bool) -> Iterator[Callable[[int], None]]:
+    """A bar over the bytes of a file, where its size is known and nothing else is printed to the terminal."""
+    columns = (BarColumn(bar_width=24), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("left"))
+    hidden = size is None or not visible or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("", total=size)
+        yield lambda count: bar.advance(task, count)
 
 
 def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:

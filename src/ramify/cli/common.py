@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -24,21 +21,10 @@ notes = Console(stderr=True)
 
 Model = Annotated[Path, typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.")]
 Sentences = Annotated[
-    Path, typer.Argument(help="Tokenised sentences, one a line, or bracketed trees; - reads standard input.")
+    Path, typer.Argument(help="Sentences, one a line, plain prose, or bracketed trees; - reads standard input.")
 ]
 Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
 Decoder = Annotated[
     Literal["mbr", "mbr-labelled"], typer.Option(help="Most expected brackets, or most expected labelled brackets.")
 ]
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """To standard output; when whoever reads it has seen enough, that is no mistake."""
-    try:
-        for line in lines:
-            typer.echo(line)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python would complain again when it flushes standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
-from ramify.cli.common import Decoder, Device, Input, Model, Sentences, app, print_lines
+from ramify.cli.common import Decoder, Device, Input, Model, Sentences, app, notes
+from ramify.cli.output import LineOutput
+
+if TYPE_CHECKING:
+    from ramify.corpus.sentence import Sentence
+    from ramify.corpus.streaming import Pause, SentenceStream
+    from ramify.parser import Parser
+
+Tokenise = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(help="Language of plain prose (en, fr ... or xx for any); none: at spaces. [default: as in training]"),
+]
+Split = Annotated[bool, typer.Option("--split-sentences", help="Find the sentences of plain prose.")]
+Out = Annotated[Optional[Path], typer.Option(help="File to write to; it appears when everything is done.")]  # noqa: UP045
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where an earlier run with the same --out stopped.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
 
 
 @app.command(epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty")
@@ -20,23 +39,70 @@ def parse(
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
     input: Input = "auto",
+    tokenise: Tokenise = None,
+    split_sentences: Split = False,
+    out: Out = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Parse sentences; the trees come out in the order of the sentences."""
-    from ramify.corpus.streaming import stream_sentences
+    """Parse sentences; the trees come out in the order of the sentences, with every token that came in."""
     from ramify.parser import FORMATS, load
 
+    output = LineOutput(out, resume, overwrite, one_line_each=format != "pretty")
     parser = load(model, device)
-    analyses = parser.analyse_many(stream_sentences(file, input, parser.word_rule), decoder)
-    print_lines(FORMATS[format](analysis, posteriors) for analysis in analyses)
+    with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
+        analyses = parser.analyse_many(sentences, decoder)
+        output.write(FORMATS[format](analysis, posteriors) for analysis in analyses)
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
-def score(model: Model, file: Sentences = Path("-"), input: Input = "auto", device: Device = "auto") -> None:
+def score(
+    model: Model,
+    file: Sentences = Path("-"),
+    input: Input = "auto",
+    tokenise: Tokenise = None,
+    split_sentences: Split = False,
+    out: Out = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+    device: Device = "auto",
+) -> None:
     """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word."""
-    from ramify.corpus.streaming import stream_sentences
     from ramify.parser import load
 
+    output = LineOutput(out, resume, overwrite)
     parser = load(model, device)
-    scores = parser.log_probabilities(stream_sentences(file, input, parser.word_rule))
-    print_lines(f"{log_probability:.6f}" for log_probability in scores)
+    with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
+        scores = parser.log_probabilities(sentences)
+        output.write(f"{log_probability:.6f}" for log_probability in scores)
+
+
+@contextmanager
+def _sentences(
+    file: Path, kind: Input, parser: Parser, tokenise: str | None, split: bool, output: LineOutput
+) -> Iterator[Iterable[Sentence | Pause]]:
+    """The sentences still to be done, read as the model's text is read, and a bar where it can be seen."""
+    from ramify.corpus.streaming import SentenceStream, size_of
+    from ramify.corpus.tokenising import tokeniser
+    from ramify.terminal import reading_progress
+
+    rules = parser.text_rules
+    if tokenise is not None:
+        tokeniser(tokenise)  # refused before anything is read
+        rules = replace(rules, tokenise=tokenise)
+    with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:
+        stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes)
+        yield _behind(stream, output.lines_done)
+
+
+def _behind(stream: SentenceStream, done: int) -> Iterator[Sentence | Pause]:
+    """Without the sentences that were done before."""
+    from ramify.corpus.streaming import Pause
+
+    items = iter(stream)
+    if done:
+        sentences = (item for item in items if not isinstance(item, Pause))
+        for _ in islice(sentences, done):
+            pass
+    yield from items

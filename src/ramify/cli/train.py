@@ -10,7 +10,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from ramify.cli.common import Input, app, notes
+from ramify.cli.common import app, notes
 
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -43,38 +43,41 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
 @app.command(epilog="Example: ramify train sentences.txt --preterminals 60 --epochs 5 --out runs/mine")
 @_with_settings
 def train(
-    data: Annotated[Path, typer.Argument(help="Tokenised sentences, bracketed trees, or a folder of either.")],
+    data: Annotated[Path, typer.Argument(help="Sentences, plain prose, bracketed trees, or a folder of any.")],
     out: Annotated[Path, typer.Option(help="Folder to leave the model in.")],
     dev: Annotated[
         Optional[Path], typer.Option(help="Sentences to choose the model by [default: every 20th held out].")  # noqa: UP045
     ] = None,
-    input: Input = "auto",
-    words: Annotated[
-        str, typer.Option(help="Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
-    ] = "auto",
     config: Annotated[
         Optional[Path], typer.Option(help="TOML file of settings; options given here win.")  # noqa: UP045
     ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT, if there is one.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that OUT holds.")] = False,
     **settings: Any,
 ) -> None:
     """Learn a grammar from text. Trees are used only for their words, and for F1 on a dev set that has them."""
     from ramify.terminal import training_progress
-    from ramify.training import run
+    from ramify.training.run import check_folder
+    from ramify.training.run import train as train_grammar
     from ramify.training.settings import load_settings
 
-    epochs = load_settings(config, settings).epochs
+    settings = {name: value for name, value in settings.items() if value is not None}
+    epochs = load_settings(config, settings, check_folder(out, resume, overwrite)).epochs
     with training_progress(notes, epochs) as (on_progress, on_epoch):
-        run.train(
+        train_grammar(
             data,
             out,
             dev=dev,
-            kind=input,
-            words=words,
             config=config,
+            resume=resume,
             overwrite=overwrite,
             on_progress=on_progress,
             on_epoch=on_epoch,
             **settings,
         )
-    notes.print(f"The model is in {out}. Parse with it: ramify parse -m {out} FILE", highlight=False, markup=False)
+    notes.print(
+        f"The model is in {out}. Parse with it: ramify parse -m {out} FILE",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )

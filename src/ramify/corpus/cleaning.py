@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, compress
+from typing import Literal
 
 import numpy as np
 
@@ -21,17 +22,18 @@ _PTB_WORD_TAG_LIST = (
 PTB_WORD_TAGS = frozenset(_PTB_WORD_TAG_LIST.split())
 """The 36 tags of words in the Penn Treebank; punctuation, traces and currency signs have others."""
 
-_BRACKET_WORDS = frozenset(["-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-"])
+BRACKET_WORDS = frozenset(["-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-"])
 _TRACE_TAG = "-NONE-"
 _PTB_PUNCTUATION_TAGS = frozenset([",", ".", ":", "``", "''", '"', "$", "#"])
 # Tags that the Penn Treebank's successors (OntoNotes, CRAFT, web text) added.
 _PTB_LATER_TAGS = frozenset(["HYPH", "AFX", "ADD", "NFP", "GW", "XX", "NML"])
-_PTB_TAGS = PTB_WORD_TAGS | _BRACKET_WORDS | _PTB_PUNCTUATION_TAGS | _PTB_LATER_TAGS | {_TRACE_TAG}
+_PTB_TAGS = PTB_WORD_TAGS | BRACKET_WORDS | _PTB_PUNCTUATION_TAGS | _PTB_LATER_TAGS | {_TRACE_TAG}
 
 _NEARLY_ALL = 0.99
 # Two leaves in a whole treebank are no evidence of what a tag stands for.
 _TOO_RARE = 1 / 20_000
 
+NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 _NUMBER = re.compile(r"[0-9]+(?:[,.][0-9]+)*")
 _COMMA_LIST = re.compile(r"[^\W_],[^\W_]")
 
@@ -90,7 +92,7 @@ def guess_word_rule(parses: Iterable[Parse]) -> WordRule:
     tokens, unspoken, punctuation = Counter[str](), Counter[str](), Counter[str]()
     for (tag, word), count in leaves.items():
         tokens[tag] += count
-        kinds = {"P"} if word in _BRACKET_WORDS else {unicodedata.category(character)[0] for character in word}
+        kinds = {"P"} if word in BRACKET_WORDS else {unicodedata.category(character)[0] for character in word}
         if kinds <= {"P", "S"}:
             unspoken[tag] += count
             punctuation[tag] += count * ("P" in kinds)
@@ -125,9 +127,13 @@ def remove_non_words(parse: Parse, rule: WordRule) -> Parse:
     )
 
 
-def normalise(word: str) -> str:
-    """`word` lower-cased, every number in it (`1,234.5`) replaced with `N`.
+def normalise(word: str, form: NormalForm = "NFC") -> str:
+    """`word` in a Unicode normal form, lower-cased, every number in it (`1,234.5`) replaced with `N`.
 
     Not to be repeated: the `N` of a normalised word would be lower-cased.
     """
-    return _NUMBER.sub("N", word.lower())
+    if word.isascii():
+        return _NUMBER.sub("N", word.lower())
+    # Twice, because lower-casing may undo the normal form.
+    lowered = unicodedata.normalize(form, unicodedata.normalize(form, word).lower())
+    return _NUMBER.sub("N", lowered)

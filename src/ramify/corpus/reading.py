@@ -1,4 +1,4 @@
-"""Sentences from files: bracketed trees or tokenised text, a single file or a folder of them."""
+"""Sentences from files: bracketed trees or text, a single file or a folder of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
+
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import WordRule, remove_non_words
-from ramify.corpus.tree import Parse, unparsed
+from ramify.corpus.punctuation import Punctuation
+from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
+from ramify.corpus.splitting import Splitter
+from ramify.corpus.text import TextRules
+from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
 
 Kind = Literal["auto", "text", "brackets"]
+AS_IS = TextRules(punctuation=Punctuation(keep=True))
+"""Text whose tokens are all words"""
 SPLITS = ("train", "dev", "test")
+
+TEXT_WORDS = WordRule(removed=frozenset([PUNCTUATION_TAG]))
+"""The words of text: what counts as punctuation was settled when it was read."""
 
 HEAD = 1 << 16
 """Bytes of a file that are enough to tell its kind"""
@@ -34,7 +45,7 @@ class Corpus:
     """Sentences and where they come from."""
 
     parses: list[Parse]
-    """With gold trees if `has_trees`; else words alone: no spans, and every tag `_`."""
+    """With gold trees if `has_trees`; else tokens alone: no spans, tags `_` for words and `PUNCT` for the rest."""
     kind: Literal["text", "brackets"]
     source: str
     checksum: str
@@ -69,11 +80,13 @@ class Corpus:
         return replace(self, parses=parses, dropped=dropped)
 
 
-def read_sentences(path: str | Path, kind: Kind = "auto", split: str | None = None) -> Corpus:
+def read_sentences(
+    path: str | Path, kind: Kind = "auto", split: str | None = None, text_rules: TextRules = AS_IS
+) -> Corpus:
     """All sentences of a file, or of every file of a folder and its subfolders, hidden ones excepted.
 
     Of a folder that holds train, dev and test files, `split` says which to read. The kind `auto` takes a file
-    for bracketed trees if it begins like one. Blank lines are skipped.
+    for bracketed trees if it begins like one. Blank lines are skipped. `text_rules` say how text is read.
     """
     check_kind(kind)
     path = Path(path)
@@ -94,13 +107,26 @@ def read_sentences(path: str | Path, kind: Kind = "auto", split: str | None = No
         if found == "brackets":
             parses.extend(read_brackets(decoded_lines(io.BytesIO(data), str(file)), str(file)))
             continue
-        sentences = list(iterate_text_lines(io.BytesIO(data), str(file)))
-        parses.extend(unparsed(words) for words in sentences if words)
-        blank_lines += sentences.count(())
+        for sentence in text_rules.sentences(decoded_lines(io.BytesIO(data), str(file)), str(file)):
+            if sentence.offsets:
+                parses.append(_unparsed(sentence))
+            else:
+                blank_lines += 1
     if not parses:
         raise RamifyError(f"{path}: there is no sentence in it; give a file with one sentence a line or with trees.")
     dropped = {"blank lines": blank_lines} if blank_lines else {}
     return Corpus(parses, next(iter(kinds)), str(path), checksum.hexdigest(), dropped)
+
+
+def learn_splitter(path: str | Path, split: str | None = None) -> Splitter:
+    """Where sentences end, learnt from the prose of a file or folder."""
+    files = _files(Path(path), split)
+    return Splitter.learnt_from("".join(decoded_lines(io.BytesIO(_bytes_of(file)), str(file))) for file in files)
+
+
+def _unparsed(sentence: Sentence) -> Parse:
+    tags = tuple(UNTAGGED if is_word else PUNCTUATION_TAG for is_word in sentence.is_word)
+    return Parse(sentence.tokens, tags, np.empty((0, 2), dtype=np.int32), ())
 
 
 def check_kind(kind: str) -> None:
@@ -138,12 +164,6 @@ def split_paths(folder: str | Path) -> dict[str, Path]:
             raise RamifyError(f"{folder}: both {found[name].name} and {file.name} could be the {name} set; keep one.")
         found[name] = file
     return found
-
-
-def iterate_text_lines(handle: Iterable[bytes], source: str) -> Iterator[tuple[str, ...]]:
-    """The words of every line, split at white space alone; a blank line is an empty tuple."""
-    for line in decoded_lines(handle, source):
-        yield tuple(line.split())
 
 
 def decoded_lines(handle: Iterable[bytes], source: str) -> Iterator[str]:

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.corpus.cleaning import normalise
+from ramify.corpus.cleaning import NormalForm, normalise
 from ramify.errors import RamifyError
+from ramify.files import write_atomically
 
 UNKNOWN = "<unk>"
 
@@ -19,8 +20,9 @@ UNKNOWN = "<unk>"
 class Vocabulary:
     """Normalised words by number; `words[0]` is `<unk>`."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], normal_form: NormalForm = "NFC") -> None:
         self.words = tuple(words)
+        self.normal_form = normal_form
         self._numbers = {word: number for number, word in enumerate(self.words)}
         if not self.words or self.words[0] != UNKNOWN:
             raise RamifyError(f"The first word of a vocabulary must be {UNKNOWN}; put it there.")
@@ -32,14 +34,19 @@ class Vocabulary:
                 raise RamifyError(f"Word {number} of the vocabulary is empty or holds a line break; remove it.")
 
     @classmethod
-    def build(cls, sentences: Iterable[Iterable[str]], size: int = 10_000) -> Vocabulary:
-        """The `size` most frequent words of normalised sentences, and `<unk>`.
+    def build(
+        cls, sentences: Iterable[Iterable[str]], size: int = 10_000, normal_form: NormalForm = "NFC"
+    ) -> Vocabulary:
+        """The `size` most frequent words, normalised, of sentences as they stand in the text, and `<unk>`.
 
         Of equally frequent words the one seen first comes first.
         """
-        counts = Counter(chain.from_iterable(sentences))
+        forms = Counter(chain.from_iterable(sentences))
+        counts = Counter[str]()
+        for form, count in forms.items():
+            counts[normalise(form, normal_form)] += count
         counts.pop(UNKNOWN, None)
-        return cls([UNKNOWN, *(word for word, _ in counts.most_common(size))])
+        return cls([UNKNOWN, *(word for word, _ in counts.most_common(size))], normal_form)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -55,19 +62,18 @@ class Vocabulary:
 
     def encode(self, words: Iterable[str]) -> NDArray[np.int64]:
         """(length,): the numbers of `words` as they stand in the text; they are normalised here."""
-        return np.array([self._numbers.get(normalise(word), 0) for word in words], dtype=np.int64)
+        return np.array([self._numbers.get(normalise(word, self.normal_form), 0) for word in words], dtype=np.int64)
 
     def save(self, path: Path) -> None:
         """Write one word a line, in order."""
-        # Bytes, because text mode would turn "\n" into the platform's own line ending.
-        path.write_bytes("".join(f"{word}\n" for word in self.words).encode("utf-8"))
+        write_atomically(path, "".join(f"{word}\n" for word in self.words).encode("utf-8"))
 
     @classmethod
-    def load(cls, path: Path) -> Vocabulary:
+    def load(cls, path: Path, normal_form: NormalForm = "NFC") -> Vocabulary:
         """Read what `save` wrote."""
         try:
             text = path.read_bytes().decode("utf-8")
-            return cls(text.removesuffix("\n").split("\n"))
+            return cls(text.removesuffix("\n").split("\n"), normal_form)
         except OSError as error:
             raise RamifyError(f"{path}: the vocabulary cannot be read ({error.strerror}).") from error
         except UnicodeDecodeError as error:

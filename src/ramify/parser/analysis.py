@@ -1,4 +1,4 @@
-"""One sentence as the parser sees it."""
+"""One sentence as the parser sees it, punctuation and all."""
 
 from __future__ import annotations
 
@@ -11,28 +11,61 @@ from nltk.tree.prettyprinter import TreePrettyPrinter
 from numpy.typing import NDArray
 
 from ramify.corpus.brackets import write_brackets
+from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A parse with what the grammar thinks of it."""
+    """A parse with what the grammar thinks of it; everything counts tokens, punctuation among them."""
 
+    sentence: Sentence
     parse: Parse
     log_probability: float
-    """log p(w) in nats; minus infinity where the grammar has no derivation, as for every single word"""
+    """log p(w) of its words in nats; minus infinity where there is no derivation, as for every single word"""
     posteriors: NDArray[np.float32]
-    """(N+1, N+1): posteriors[i, j] is the probability that words[i:j] are a constituent"""
+    """(N+1, N+1): posteriors[i, j] is the probability that tokens[i:j] are a constituent"""
     label_posteriors: NDArray[np.float32]
     """(constituents,): the probability of each constituent together with its label"""
     tag_posteriors: NDArray[np.float32]
-    """(N,)"""
+    """(N,); punctuation is sure to be punctuation"""
+
+    @classmethod
+    def put_together(
+        cls,
+        sentence: Sentence,
+        words: Parse,
+        log_probability: float,
+        posteriors: NDArray[np.float32],
+        label_posteriors: NDArray[np.float32],
+        tag_posteriors: NDArray[np.float32],
+    ) -> Analysis:
+        """From the analysis of the words alone: the other tokens go back to where they stood.
+
+        A phrase begins and ends with a word, so each of them hangs from the highest node that leaves no phrase
+        with a gap: the lowest that holds the words on both its sides, or the top where there is no such word.
+        """
+        if all(sentence.is_word):
+            return cls(sentence, words, log_probability, posteriors, label_posteriors, tag_posteriors)
+        place = np.flatnonzero(sentence.is_word)
+        N = len(sentence.is_word)
+        tags = np.full(N, PUNCTUATION_TAG, dtype=object)
+        tags[place] = words.tags
+        spans = np.stack([place[words.spans[:, 0]], place[words.spans[:, 1] - 1] + 1], axis=1).astype(np.int32)
+        all_posteriors = np.zeros((N + 1, N + 1), np.float32)
+        all_posteriors[place[:, None], place + 1] = posteriors[:-1, 1:]
+        all_tag_posteriors = np.ones(N, np.float32)
+        all_tag_posteriors[place] = tag_posteriors
+        parse = Parse(sentence.tokens, tuple(tags), spans, words.labels)
+        return cls(sentence, parse, log_probability, all_posteriors, label_posteriors, all_tag_posteriors)
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
-        """The analysis in terms of JSON: words, tags, constituents [i, j, label], log p(w)."""
+        """In terms of JSON: the text, tokens and where they are in it, tags, constituents [i, j, label], log p(w)."""
         parse = self.parse
         record: dict[str, object] = {
-            "words": list(parse.words),
+            "text": self.sentence.text,
+            "tokens": list(parse.words),
+            "offsets": list(map(list, self.sentence.offsets)),
             "tags": list(parse.tags),
             "constituents": [[int(i), int(j), label] for (i, j), label in zip(parse.spans, parse.labels, strict=True)],
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,

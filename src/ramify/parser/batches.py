@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import psutil
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ramify.errors import RamifyError
 from ramify.grammars import LowRankGrammar
 
 WordIds = NDArray[np.int64]
@@ -27,13 +29,32 @@ def padded(sentences: Sequence[WordIds], device: torch.device) -> tuple[Tensor, 
     return torch.from_numpy(word_ids).to(device), lengths.to(device)
 
 
+def chart_bytes(grammar: LowRankGrammar, length: int) -> int:
+    """Roughly what inside and outside charts of one sentence take: spans times numbers a span."""
+    return length * (length + 1) // 2 * 4 * (8 * grammar.rank + 3 * grammar.nonterminals)
+
+
+def check_fits(grammar: LowRankGrammar, length: int, where: str = "") -> None:
+    """Refuse a sentence whose charts are larger than the memory that is free."""
+    needed = chart_bytes(grammar, length)
+    if needed <= CHART_BYTES:
+        return
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise RamifyError(
+            f"{where}{': ' if where else ''}a sentence of {length:,} words needs about {needed / 2**30:.1f} GB of "
+            f"memory for its charts, and {free / 2**30:.1f} GB are free; split it into shorter ones."
+        )
+
+
 def memory_batches(grammar: LowRankGrammar, lengths: Sequence[int]) -> Iterator[list[int]]:
     """Places of the sentences, shortest first, cut into batches whose charts stay within `CHART_BYTES`."""
-    cell = 4 * (4 * grammar.rank + grammar.nonterminals)
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         # Sorted: the sentence about to join is the longest, so it sets the size of the whole batch.
-        if batch and (len(batch) == MOST_SENTENCES or (len(batch) + 1) * lengths[place] ** 2 * cell > CHART_BYTES):
+        if batch and (
+            len(batch) == MOST_SENTENCES or (len(batch) + 1) * chart_bytes(grammar, lengths[place]) > CHART_BYTES
+        ):
             yield batch
             batch = []
         batch.append(place)

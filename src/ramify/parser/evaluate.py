@@ -10,6 +10,7 @@ import numpy as np
 
 from ramify.corpus.cleaning import WordRule, guess_word_rule
 from ramify.corpus.reading import Corpus, read_sentences
+from ramify.corpus.sentence import Sentence
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES
 from ramify.evaluation.scores import Convention, Scores, mean_scores, perplexity, recall_by_label, signature, span_f1
@@ -73,7 +74,7 @@ def evaluate(
         return _evaluate_baseline(system, *load_gold(trees, word_rule), convention, seed)
     gold, rule = load_gold(trees, word_rule or system.word_rule)
     predicted, log_probabilities = [], []
-    for analysis in system.analyse_many((parse.words for parse in gold.parses), decoder):
+    for analysis in system.analyse_many((Sentence.from_tokens(parse.words) for parse in gold.parses), decoder):
         predicted.append(analysis.parse.spans)
         log_probabilities.append(analysis.log_probability)
         on_sentence()

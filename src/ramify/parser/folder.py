@@ -1,126 +1,123 @@
-"""The model folder: config.json, vocab.txt, model.safetensors, metrics.jsonl and a card to read."""
+"""The model folder: config.json, vocab.txt, model.safetensors, metrics.jsonl and a card to read.
+
+A folder may come from a stranger: nothing in it is believed before it was looked at, and nothing is allocated
+that its files do not warrant.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.splitting import Splitter
+from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES, LowRankGrammar
 from ramify.parser.parser import Parser
+from ramify.parser.tensors import chosen_device, load_tensors, shapes_of
 
-FORMAT = 1
+FORMAT = 2
 LARGEST_SIZE = 10_000_000
-CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocab.txt", "model.safetensors"
-METRICS, CARD = "metrics.jsonl", "README.md"
-FILES = (CONFIG, VOCABULARY, WEIGHTS, METRICS, CARD)
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """The whole new content or, if anything fails, what was there before."""
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with temporary.open("wb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise RamifyError(f"{path}: cannot be written ({error.strerror}); check space and permissions.") from error
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Readable JSON, atomically."""
-    write_atomically(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
-
-
-def save_weights(folder: Path, grammar: LowRankGrammar) -> None:
-    """The network's parameters."""
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in grammar.state_dict().items()}
-    write_atomically(folder / WEIGHTS, save(state))
+LARGEST_TEXT_FILE = 1 << 30
+CONFIG, VOCABULARY, WEIGHTS, SPLITTER = "config.json", "vocab.txt", "model.safetensors", "splitter.json"
+METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensors"
+FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, METRICS, CARD, CHECKPOINT)
 
 
 def load(folder: str | Path, device: str = "auto") -> Parser:
     """The parser in a model folder."""
     folder = Path(folder)
-    config = _read_config(folder)
-    vocabulary = Vocabulary.load(folder / VOCABULARY)
-    _check_config(folder / CONFIG, config)
-    try:
-        with torch.device("meta"):
-            grammar = FAMILIES[config["model"]](**config["grammar"])
-    except (TypeError, ValueError) as error:
-        raise RamifyError(f"{folder / CONFIG}: does not describe a grammar this version knows ({error}).") from error
-    rule = WordRule.from_name(config["words"])
-    grammar.load_state_dict(_read_weights(folder, grammar), assign=True)
-    return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=rule)
+    config = read_config(folder)
+    rules = _text_rules(folder, config)
+    vocabulary = Vocabulary.load(part(folder, VOCABULARY), rules.normal_form)
+    if len(vocabulary) != config["grammar"]["words"]:
+        raise RamifyError(
+            f"{folder / VOCABULARY}: holds {len(vocabulary):,} words, but {CONFIG} speaks of "
+            f"{config['grammar']['words']:,}; one of them belongs to another model."
+        )
+    grammar = empty_grammar(folder, config)
+    weights, _ = load_tensors(part(folder, WEIGHTS), shapes_of(grammar.state_dict()))
+    grammar.load_state_dict(weights, assign=True)
+    word_rule = None if config["words"] == "text" else WordRule.from_name(config["words"])
+    return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=word_rule, text_rules=rules)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / CONFIG
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise RamifyError(f"{folder}: is no model folder: it has no {CONFIG}.") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise RamifyError(f"{path}: cannot be read as JSON ({error}).") from error
+def part(folder: Path, name: str) -> Path:
+    """A file of the folder; refused if it is missing, no plain file, or leads out of the folder."""
+    path = folder / name
+    if not path.exists():
+        if name == CONFIG:
+            raise RamifyError(f"{folder}: is no model folder: it has no {name}.")
+        if name == WEIGHTS:
+            raise RamifyError(f"{folder}: has no {name}; its training may have ended before the first epoch did.")
+        raise RamifyError(f"{folder}: has no {name}; fetch the folder again, whole.")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise RamifyError(f"{path}: leads out of the model folder; put the file itself there.")
+    if not path.is_file():
+        raise RamifyError(f"{path}: is no plain file; fetch the folder again, whole.")
+    if not name.endswith(".safetensors") and path.stat().st_size > LARGEST_TEXT_FILE:
+        raise RamifyError(f"{path}: is larger than {LARGEST_TEXT_FILE >> 30} GB; this is no file of a model.")
+    return path
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json, its names and sizes looked at before anything is built from them."""
+    path = part(folder, CONFIG)
+    config = _read_json(path)
     if not isinstance(config, dict) or config.get("format") is True or config.get("format") != FORMAT:
         raise RamifyError(f"{path}: is not of model format {FORMAT}; load it with the version that wrote it.")
+    grammar, model = config.get("grammar"), config.get("model")
+    known = isinstance(model, str) and model in FAMILIES and isinstance(grammar, dict)
+    if not known or not isinstance(config.get("words"), str):
+        raise RamifyError(f"{path}: does not describe a grammar this version knows.")
+    for name in ("nonterminals", "preterminals", "rank", "words", "embedding"):
+        value = config["grammar"].get(name, 0 if name == "words" else 1)
+        if not (type(value) is int and 1 <= value <= LARGEST_SIZE):
+            raise RamifyError(f"{path}: {name} must be a whole number from 1 to {LARGEST_SIZE:,}.")
     return config
 
 
-def _check_config(path: Path, config: dict[str, Any]) -> None:
-    """A stranger's file: names and sizes are looked at before anything is built from them."""
-    grammar = config.get("grammar")
-    if config.get("model") not in FAMILIES or not isinstance(grammar, dict) or not isinstance(config.get("words"), str):
-        raise RamifyError(f"{path}: does not describe a grammar this version knows.")
-    for name, value in grammar.items():
-        if name in ("nonterminals", "preterminals", "rank", "words", "embedding") and not (
-            type(value) is int and 1 <= value <= LARGEST_SIZE
-        ):
-            raise RamifyError(f"{path}: {name} must be a whole number from 1 to {LARGEST_SIZE:,}.")
-
-
-def _read_weights(folder: Path, grammar: LowRankGrammar) -> dict[str, torch.Tensor]:
-    """Names and shapes are compared with the grammar's before anything is allocated."""
-    path = folder / WEIGHTS
-    expected = {name: tuple(tensor.shape) for name, tensor in grammar.state_dict().items()}
-    if not path.is_file():
-        raise RamifyError(f"{folder}: has no {WEIGHTS}; its training may have ended before the first epoch did.")
+def empty_grammar(folder: Path, config: dict[str, Any]) -> LowRankGrammar:
+    """The grammar that the config describes, without memory for its parameters."""
+    path = folder / CONFIG
     try:
-        with safe_open(path, framework="pt") as handle:
-            slices = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
-            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() == "F32"}
-            if found != expected:
-                wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
-                raise RamifyError(
-                    f"{path}: does not fit {CONFIG}; {wrong[0]} has the wrong shape or type, or is missing."
-                )
-            state = {name: handle.get_tensor(name) for name in expected}
-    except (OSError, SafetensorError) as error:
-        raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}).") from error
-    for name, tensor in state.items():
-        if not bool(tensor.isfinite().all()):
-            raise RamifyError(f"{path}: {name} holds numbers that are not finite; the model is broken.")
-    return state
+        with torch.device("meta"):
+            grammar = FAMILIES[config["model"]](**config["grammar"])
+    except (TypeError, ValueError, RuntimeError, OverflowError, RamifyError) as error:
+        raise RamifyError(f"{path}: does not describe a grammar this version knows ({error}).") from error
+    n, p, d, q = grammar.nonterminals, grammar.preterminals, grammar.rank, grammar.words
+    tables = 4 * (n * d + 2 * (n + p) * d + q * p)
+    free = psutil.virtual_memory().available
+    if tables > free:
+        raise RamifyError(
+            f"{path}: the tables of this grammar need {tables / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are "
+            "free; use a machine with more, or a smaller model."
+        )
+    return grammar
 
 
-def chosen_device(name: str) -> torch.device:
-    """A torch device by name; `auto` is a GPU where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
+def _text_rules(folder: Path, config: dict[str, Any]) -> TextRules:
+    record = config.get("text")
+    splits = isinstance(record, dict) and record.get("split_sentences") is True
+    path = folder / CONFIG
     try:
-        device = torch.device(name)
-        torch.ones(1, device=device).item()  # more than allocating, which `meta` could do
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise RamifyError(f"device {name!r} is not available here; use cpu.") from error
-    return device
+        splitter = None
+        if splits:
+            path = part(folder, SPLITTER)
+            splitter = Splitter.from_record(_read_json(path))
+        return TextRules.from_record(record, splitter)
+    except RamifyError as error:
+        raise RamifyError(f"{path}: {error}") from error
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RamifyError(f"{path}: cannot be read as JSON ({error}).") from error

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 
 import nltk
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ramify.corpus.cleaning import ALL_WORDS, WordRule
+from ramify.corpus.cleaning import WordRule
 from ramify.corpus.pcfg import BinaryGrammar
-from ramify.corpus.tree import Parse
+from ramify.corpus.reading import AS_IS
+from ramify.corpus.sentence import Sentence
+from ramify.corpus.streaming import Pause
+from ramify.corpus.text import TextRules
+from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import LowRankGrammar, TableGrammar
@@ -22,10 +25,14 @@ from ramify.inference import low_rank
 from ramify.inference.decode import DECODERS
 from ramify.inference.rules import LowRankRules, Marginals
 from ramify.parser.analysis import Analysis
-from ramify.parser.batches import WordIds, memory_batches, padded
+from ramify.parser.batches import WordIds, check_fits, memory_batches, padded
 
 WINDOW = 1024
 """How many sentences are read ahead, so that sentences of like length share a batch."""
+
+
+GivenSentence = str | Sequence[str] | Sentence
+"""A string, read as the model's text is read; its tokens; or a sentence that was read already."""
 
 
 class Parser:
@@ -37,11 +44,14 @@ class Parser:
         vocabulary: Vocabulary,
         labels: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
-        word_rule: WordRule = ALL_WORDS,
+        word_rule: WordRule | None = None,
+        text_rules: TextRules = AS_IS,
     ) -> None:
         self.grammar: TableGrammar = grammar.tabulated()
         self.vocabulary = vocabulary
         self.word_rule = word_rule
+        """Which leaves of trees are words; None for a grammar that was learnt from text"""
+        self.text_rules = text_rules
         self.labels = tuple(labels or (f"NT-{a}" for a in range(grammar.nonterminals)))
         self.tags = tuple(tags or (f"T-{t}" for t in range(grammar.preterminals)))
         if len(vocabulary) != grammar.words:
@@ -75,39 +85,37 @@ class Parser:
         """Where the grammar's tables are."""
         return self.grammar.head.device
 
-    def parse(self, words: Sequence[str]) -> nltk.Tree:
-        """The tree of one sentence, given as a list of words or as a string with spaces between them."""
-        return self.analyse(words).parse.to_nltk()
+    def parse(self, sentence: GivenSentence) -> nltk.Tree:
+        """The tree of one sentence, punctuation included, given as a string or as a list of tokens."""
+        return self.analyse(sentence).parse.to_nltk()
 
-    def parse_many(self, sentences: Iterable[Sequence[str]], decoder: str = "mbr") -> Iterator[nltk.Tree]:
+    def parse_many(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[nltk.Tree]:
         """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
         return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder))
 
-    def posteriors(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """(N+1, N+1): entry [i, j] is the probability that words[i:j] are a constituent."""
-        return self.analyse(words).posteriors
+    def posteriors(self, sentence: GivenSentence) -> NDArray[np.float32]:
+        """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""
+        return self.analyse(sentence).posteriors
 
-    def analyse(self, words: Sequence[str], decoder: str = "mbr") -> Analysis:
+    def analyse(self, sentence: GivenSentence, decoder: str = "mbr") -> Analysis:
         """The parse of one sentence with its probability and posteriors."""
-        return next(self.analyse_many([words], decoder))
+        return next(self.analyse_many([sentence], decoder))
 
-    def analyse_many(self, sentences: Iterable[Sequence[str]], decoder: str = "mbr") -> Iterator[Analysis]:
+    def analyse_many(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[Analysis]:
         """`analyse` for a stream of sentences, in order."""
         if decoder not in DECODERS:
             raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
-        stream = iter(sentences)
-        while window := [_words(sentence) for sentence in islice(stream, WINDOW)]:
+        for window in self._windows(sentences):
             yield from self._analyse_window(window, decoder)
 
-    def log_probabilities(self, sentences: Iterable[Sequence[str]]) -> Iterator[float]:
+    def log_probabilities(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[float]:
         """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
-        stream = iter(sentences)
-        while window := [_words(sentence) for sentence in islice(stream, WINDOW)]:
-            encoded = [self.vocabulary.encode(words) for words in window]
-            yield from log_probabilities(self.grammar, encoded).tolist()
+        for window in self._windows(sentences):
+            yield from log_probabilities(self.grammar, self._encoded(window)).tolist()
 
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
+        _check_count(count)
         if symbol is not None and symbol not in self.labels:
             raise RamifyError(f"{symbol!r} is no nonterminal of this grammar; they are {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
@@ -116,6 +124,7 @@ class Parser:
 
     def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:
         """The most probable words of a preterminal."""
+        _check_count(count)
         if tag not in self.tags:
             raise RamifyError(f"{tag!r} is no preterminal of this grammar; they are {', '.join(self.tags)}.")
         column = self.grammar.emission_table[:, self.tags.index(tag)].exp()
@@ -126,8 +135,33 @@ class Parser:
         names = (*self.labels, *self.tags)
         return names[rule.parent], names[rule.left], names[rule.right], rule.probability
 
-    def _analyse_window(self, window: list[tuple[str, ...]], decoder: str) -> list[Analysis]:
-        encoded = [self.vocabulary.encode(words) for words in window]
+    def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[list[Sentence]]:
+        """So many sentences that batches can be formed, fewer where the stream has no more just now."""
+        if isinstance(sentences, str):
+            raise RamifyError("Many sentences are expected here, not one string; put it into a list.")
+        window: list[Sentence] = []
+        for given in sentences:
+            if not isinstance(given, Pause):
+                window.append(self._sentence(given))
+            if window and (len(window) == WINDOW or isinstance(given, Pause)):
+                yield window
+                window = []
+        if window:
+            yield window
+
+    def _sentence(self, given: GivenSentence) -> Sentence:
+        if isinstance(given, Sentence):
+            return given
+        return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
+
+    def _encoded(self, window: Sequence[Sentence]) -> list[WordIds]:
+        encoded = [self.vocabulary.encode(sentence.words) for sentence in window]
+        for sentence, words in zip(window, encoded, strict=True):
+            check_fits(self.grammar, len(words), sentence.where)
+        return encoded
+
+    def _analyse_window(self, window: list[Sentence], decoder: str) -> list[Analysis]:
+        encoded = self._encoded(window)
         results: list[Analysis | None] = [None] * len(window)
         nonempty = [place for place, words in enumerate(encoded) if len(words)]
         for batch in memory_batches(self.grammar, [len(encoded[place]) for place in nonempty]):
@@ -137,15 +171,16 @@ class Parser:
             trees = DECODERS[decoder](found, rules.lengths)
             for row, (place, spans) in enumerate(zip(places, trees, strict=True)):
                 results[place] = self._analysis(window[place], found, row, spans)
-        empty = Analysis(Parse((), (), np.zeros((0, 2), np.int32), ()), -np.inf, *_no_posteriors())
-        return [result or empty for result in results]
+        return [result or _without_words(sentence) for result, sentence in zip(results, window, strict=True)]
 
-    def _analysis(self, words: tuple[str, ...], found: Marginals, row: int, spans: NDArray[np.int32]) -> Analysis:
+    def _analysis(self, sentence: Sentence, found: Marginals, row: int, spans: NDArray[np.int32]) -> Analysis:
         i, j = spans[:, 0], spans[:, 1]
+        words = sentence.words
         N = len(words)
         labels = found.best_label[row].cpu().numpy()[i, j]
         tags = found.best_tag[row, :N].tolist()
-        return Analysis(
+        return Analysis.put_together(
+            sentence,
             Parse(words, tuple(self.tags[t] for t in tags), spans, tuple(self.labels[a] for a in labels)),
             float(found.log_probability[row]),
             found.spans[row, : N + 1, : N + 1].cpu().numpy(),
@@ -154,12 +189,14 @@ class Parser:
         )
 
 
-def _words(sentence: Sequence[str]) -> tuple[str, ...]:
-    return tuple(sentence.split() if isinstance(sentence, str) else sentence)
+def _check_count(count: int) -> None:
+    if count < 1:
+        raise RamifyError(f"count is {count}, but must be at least 1.")
 
 
-def _no_posteriors() -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    return np.zeros((1, 1), np.float32), np.zeros(0, np.float32), np.zeros(0, np.float32)
+def _without_words(sentence: Sentence) -> Analysis:
+    nothing = np.zeros(0, np.float32)
+    return Analysis.put_together(sentence, unparsed(()), -np.inf, np.zeros((1, 1), np.float32), nothing, nothing)
 
 
 def _rows(rules: LowRankRules, rows: torch.Tensor) -> LowRankRules:

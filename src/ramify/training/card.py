@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ramify.parser.folder import CARD, CONFIG, write_atomically
+from ramify.files import write_atomically
+from ramify.parser.folder import CARD, CONFIG
 
 
 def write_card(folder: Path, record: dict[str, Any]) -> None:
     """README.md of a model folder, from its config and the latest line of its metrics."""
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    grammar, data, settings = config["grammar"], config["data"], config["settings"]
+    grammar, data, settings, text = (config[part] for part in ("grammar", "data", "settings", "text"))
     facts = {
         "Family": config["model"],
         "Nonterminals, preterminals, rank": ", ".join(
@@ -21,7 +22,10 @@ def write_card(folder: Path, record: dict[str, Any]) -> None:
         "Vocabulary": f"{grammar['words']:,} words, `<unk>` among them",
         "Trained on": _data(data["train"]),
         "Chosen by the likelihood of": _data(data["dev"]),
-        "Leaves taken for words": f"`{config['words']}`",
+        "Leaves of trees taken for words": f"`{config['words']}`",
+        "Tokeniser, normal form, punctuation of text": ", ".join(
+            f"`{value}`" for value in (text["tokenise"], text["normal_form"], text["punctuation"]["rule"])
+        ),
         "Seed, batch, learning rate": f"{settings['seed']}, {settings['batch_size']}, {settings['learning_rate']}",
         "Written by": f"ramify {config['version']}",
     }

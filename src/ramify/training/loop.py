@@ -15,6 +15,7 @@ from ramify.errors import RamifyError
 from ramify.grammars import LowRankGrammar
 from ramify.inference import low_rank
 from ramify.parser.batches import WordIds
+from ramify.training.checkpoint import Position
 from ramify.training.settings import Settings
 
 
@@ -28,6 +29,13 @@ class Progress:
     sentences_per_second: float
     perplexity: float
     """Of this epoch's training sentences so far, each under the grammar of its moment"""
+
+    @classmethod
+    def at(cls, position: Position, sentences: int) -> Progress:
+        """Where a run at this position is, of so many sentences an epoch."""
+        rate = position.sentences / position.seconds if position.seconds else 0.0
+        seen = safe_exp(-position.log_probability / position.words) if position.words else math.nan
+        return cls(position.epoch, position.sentences, sentences, rate, seen)
 
 
 def equal_length_batches(sentences: Sequence[WordIds], batch_size: int, rng: np.random.Generator) -> list[list[int]]:
@@ -53,31 +61,33 @@ def train_epoch(
     optimizer: torch.optim.Optimizer,
     sentences: Sequence[WordIds],
     settings: Settings,
-    epoch: int,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-) -> Progress:
-    """One pass over all sentences; the order depends on the seed and the epoch's number alone."""
+    position: Position,
+    on_step: Callable[[Progress], None] = lambda _: None,
+) -> None:
+    """The rest of the epoch under way; `position` is moved along, and whole whenever `on_step` is called.
+
+    The order of the sentences depends on the seed and the epoch's number alone.
+    """
     for group in optimizer.param_groups:
-        group["lr"] = settings.learning_rate * settings.decay ** (epoch - 1)
+        group["lr"] = settings.learning_rate * settings.decay ** (position.epoch - 1)
     device = next(grammar.parameters()).device
-    rng = np.random.default_rng([settings.seed, epoch])
-    started, done, total, positions = time.perf_counter(), 0, 0.0, 0
-    progress = Progress(epoch, 0, len(sentences), 0.0, math.nan)
-    for places in equal_length_batches(sentences, settings.batch_size, rng):
+    batches = equal_length_batches(
+        sentences, settings.batch_size, np.random.default_rng([settings.seed, position.epoch])
+    )
+    for places in batches[position.batches :]:
+        started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
         log_z = train_step(grammar, optimizer, word_ids, settings.clip)
-        done += len(places)
-        total += float(log_z.sum())
-        if math.isnan(total):
+        position.batches += 1
+        position.sentences += len(places)
+        position.log_probability += float(log_z.sum())
+        position.words += len(places) * (word_ids.shape[1] + 1)
+        position.seconds += time.perf_counter() - started
+        if math.isnan(position.log_probability):
             raise RamifyError(
-                f"Training broke down in epoch {epoch} (log p(w) is not a number); lower the learning rate."
+                f"Training broke down in epoch {position.epoch} (log p(w) is not a number); lower the learning rate."
             )
-        positions += len(places) * (word_ids.shape[1] + 1)
-        progress = Progress(
-            epoch, done, len(sentences), done / (time.perf_counter() - started), safe_exp(-total / positions)
-        )
-        on_progress(progress)
-    return progress
+        on_step(Progress.at(position, len(sentences)))
 
 
 def train_step(grammar: LowRankGrammar, optimizer: torch.optim.Optimizer, word_ids: Tensor, clip: float) -> Tensor:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
+import shlex
 import time
+import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from ramify.corpus.cleaning import ALL_WORDS, WordRule, guess_word_rule, normalise
-from ramify.corpus.reading import Corpus, Kind, read_sentences, split_paths
-from ramify.corpus.vocabulary import Vocabulary
-from ramify.errors import RamifyError
+from ramify.corpus.cleaning import ALL_WORDS
+from ramify.corpus.reading import Corpus
+from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.scores import perplexity
+from ramify.files import partial_name, write_atomically, write_json
 from ramify.grammars import FAMILIES, LowRankGrammar
 from ramify.parser.evaluate import evaluate
 from ramify.parser.folder import (
@@ -24,80 +26,133 @@ from ramify.parser.folder import (
     FILES,
     FORMAT,
     METRICS,
+    SPLITTER,
     VOCABULARY,
-    chosen_device,
+    WEIGHTS,
     load,
-    save_weights,
-    write_json,
+    read_config,
 )  # fmt: skip
 from ramify.parser.parser import Parser, log_probabilities
+from ramify.parser.tensors import chosen_device, save_tensors
 from ramify.training.card import write_card
+from ramify.training.checkpoint import Position, load_checkpoint, save_checkpoint
+from ramify.training.data import Data, prepare
 from ramify.training.loop import Progress, optimizer_for, train_epoch
 from ramify.training.settings import Settings, load_settings
+from ramify.training.stopping import StopRequest, stop_requests
 from ramify.version import VERSION
-
-HELD_OUT_EVERY = 20
-"""Without a dev set every so many-th sentence is held out to choose the model by."""
-
 
 MOST_PARAMETERS = 2**31
 
 
-@dataclass(frozen=True)
-class Data:
-    """Sentences to learn from and to choose the model by, both as words alone."""
+def train(
+    data: str | Path | Corpus,
+    out: str | Path,
+    *,
+    dev: str | Path | Corpus | None = None,
+    config: str | Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
+    **given: Any,
+) -> Parser:
+    """Learn a grammar from `data` and leave it in the folder `out`; gives back the parser of the best epoch.
 
-    train: Corpus
-    dev: Corpus
-    word_rule: WordRule
-    vocabulary: Vocabulary
+    `given` are fields of `Settings`. Gold trees, where the data has them, are stripped to their words; F1 on a
+    dev set with trees is recorded but never used to choose the model. With `resume` a run that was stopped goes
+    on with its own settings, bit for bit as if it had not been. Ctrl-C and SIGTERM raise `Stopped` once the run
+    is saved.
+    """
+    out = Path(out)
+    earlier = check_folder(out, resume, overwrite)
+    settings = load_settings(config, given, earlier)
+    device = chosen_device(settings.device)
+    prepared = prepare(data, dev, settings)
+    arguments = settings.grammar_arguments(len(prepared.vocabulary))
+    check_size(settings.model, arguments)
+    description = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": settings.model,
+        "grammar": arguments,
+        "settings": asdict(settings),
+        "threads": torch.get_num_threads(),
+        **prepared.describe(),
+    }
+    if earlier is not None:
+        check_same(out, read_config(out), description)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(settings.seed)
+        grammar = FAMILIES[settings.model](**arguments).to(device)
+    if earlier is None:
+        make_folder(out)  # not before everything else that can be refused
+    write_json(out / CONFIG, description)
+    prepared.vocabulary.save(out / VOCABULARY)
+    if prepared.text_rules.splitter is not None:
+        write_json(out / SPLITTER, prepared.text_rules.splitter.as_record())
+    shown = "DATA" if isinstance(data, Corpus) else shlex.quote(str(data))
+    to_resume = f"To go on: ramify train {shown} --out {shlex.quote(str(out))} --resume"
+    with stop_requests() as request:
+        _fit(grammar, prepared, settings, out, on_progress, on_epoch, _Stop(request, to_resume))
+    return load(out, str(device))
 
 
-def prepare(
-    data: str | Path | Corpus, dev: str | Path | Corpus | None, kind: Kind, rule: str, settings: Settings
-) -> Data:
-    """Read, clean and split; the vocabulary is counted before any sentence is dropped for its length."""
-    if not isinstance(data, Corpus):
-        folder = split_paths(data) if Path(data).is_dir() else {}
-        if dev is None and "dev" in folder:
-            dev = folder["dev"]
-        data = read_sentences(data, kind, split="train" if "train" in folder else None)
-    word_rule = ALL_WORDS
-    if rule != "auto" and not data.has_trees:
-        raise RamifyError(f"{data.source}: is text, so no tags tell which tokens are words; leave out --words.")
-    if data.has_trees:
-        word_rule = guess_word_rule(data.parses) if rule == "auto" else WordRule.from_name(rule)
-    train = data.words_only(word_rule)
-    if dev is None:
-        every = min(HELD_OUT_EVERY, len(train))  # of fewer sentences the last
-        kept = [parse for i, parse in enumerate(train.parses, start=1) if i % every]
-        dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
-    else:
-        dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind)
-        dev_set = dev.words_only(word_rule)
-    vocabulary = Vocabulary.build(
-        ([normalise(word) for word in parse.words] for parse in train.parses), settings.vocabulary
-    )
-    train, dev_set = train.of_lengths(2, settings.max_length), dev_set.of_lengths(2)
-    if not train.parses:
-        raise RamifyError(
-            f"{train.source}: no training sentence has 2 to {settings.max_length} words; "
-            "give more sentences, or another --max-length."
-        )
-    if not dev_set.parses:
-        raise RamifyError(f"{dev_set.source}: no dev sentence has 2 words or more; give more or longer ones.")
-    return Data(train, dev_set, word_rule, vocabulary)
+class _Stop:
+    """Asks, between two steps, whether to go on."""
+
+    def __init__(self, request: StopRequest, to_resume: str) -> None:
+        self._request, self._to_resume = request, to_resume
+
+    @property
+    def requested(self) -> bool:
+        return self._request.signal is not None
+
+    def obey(self) -> None:
+        self._request.obey(f"Stopped; the run is saved. {self._to_resume}")
 
 
-def check_folder(out: Path, overwrite: bool) -> None:
-    """Refuse a folder with something in it, unless it is a run that may be replaced."""
+def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
+    """The settings of the run to go on with, if any; a folder with anything else in it is refused."""
+    if resume and overwrite:
+        raise RamifyError("A run is either resumed or overwritten; give one of --resume and --overwrite.")
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: is a file; give the name of a folder.")
-    if out.is_dir() and any(out.iterdir()):
-        if not overwrite:
-            raise RamifyError(f"{out}: is not empty; give another folder, or --overwrite to replace the run in it.")
-        if not (out / CONFIG).is_file():
-            raise RamifyError(f"{out}: holds no ramify run, so it is not overwritten; give another folder.")
+    # What a run leaves that was killed before its first file was whole is no reason to refuse.
+    begun = {partial_name(out / name).name for name in FILES}
+    inside = {path.name for path in out.iterdir()} - begun if out.is_dir() else set()
+    if not inside:
+        return None
+    if CONFIG not in inside:
+        raise RamifyError(f"{out}: is not empty and holds no ramify run; give another folder.")
+    if resume:
+        return load_settings(None, read_config(out).get("settings", {}))
+    if not overwrite:
+        raise RamifyError(
+            f"{out}: is not empty; give another folder, --resume to go on with the run in it, or --overwrite to "
+            "replace it."
+        )
+    return None
+
+
+def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to go on with other data; say so where the result may differ in its last bits."""
+    for name in ("train", "dev"):
+        then = before.get("data", {}).get(name, {})
+        if then != now["data"][name]:
+            raise RamifyError(
+                f"{out}: was trained on another {name} set ({then.get('source')}, {then.get('sentences')} sentences, "
+                f"checksum {str(then.get('sha256'))[:8]}); give the same one, or another --out."
+            )
+    if any(before.get(name) != now[name] for name in ("grammar", "words", "text")):
+        raise RamifyError(f"{out}: was begun by a version that reads this data otherwise; resume with that one.")
+    if before.get("threads") != now["threads"]:
+        warnings.warn(
+            f"the run began with {before.get('threads')} threads and goes on with {now['threads']}: the result may "
+            "differ in its last bits.",
+            RamifyWarning,
+            stacklevel=3,
+        )
 
 
 def make_folder(out: Path) -> None:
@@ -110,67 +165,12 @@ def make_folder(out: Path) -> None:
         raise RamifyError(f"{out}: cannot be made ({error.strerror}); check the path and its permissions.") from error
 
 
-def train(
-    data: str | Path | Corpus,
-    out: str | Path,
-    *,
-    dev: str | Path | Corpus | None = None,
-    kind: Kind = "auto",
-    words: str = "auto",
-    config: str | Path | None = None,
-    overwrite: bool = False,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
-    **given: Any,
-) -> Parser:
-    """Learn a grammar from `data` and leave it in the folder `out`; gives back the parser of the best epoch.
-
-    `given` are fields of `Settings`. Gold trees, where the data has them, are stripped to their words; F1 on a
-    dev set with trees is recorded but never used to choose the model.
-    """
-    settings = load_settings(config, given)
-    device, out = chosen_device(settings.device), Path(out)
-    check_folder(out, overwrite)
-    prepared = prepare(data, dev, kind, words, settings)
-    arguments = settings.grammar_arguments(len(prepared.vocabulary))
-    check_size(settings.model, arguments)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(settings.seed)
-        grammar = FAMILIES[settings.model](**arguments).to(device)
-    make_folder(out)  # not before everything else that can be refused
-    write_json(out / CONFIG, _describe(settings, arguments, prepared))
-    prepared.vocabulary.save(out / VOCABULARY)
-    write_card(out, {})
-    _fit(grammar, prepared, settings, out, on_progress, on_epoch)
-    return load(out, str(device))
-
-
 def check_size(model: str, arguments: dict[str, Any]) -> None:
     """Refuse a grammar whose parameters alone are more than any laptop holds, before any is allocated."""
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in FAMILIES[model](**arguments).parameters())
     if size > MOST_PARAMETERS:
         raise RamifyError(f"This grammar would have {size:,} parameters; take fewer symbols or a smaller embedding.")
-
-
-def _describe(settings: Settings, arguments: dict[str, Any], data: Data) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": settings.model,
-        "grammar": arguments,
-        "words": str(data.word_rule),
-        "settings": asdict(settings),
-        "data": {
-            name: {
-                "source": Path(corpus.source).name,
-                "sha256": corpus.checksum,
-                "sentences": len(corpus),
-                "dropped": dict(corpus.dropped),
-            }
-            for name, corpus in (("train", data.train), ("dev", data.dev))
-        },
-    }
 
 
 def _fit(
@@ -180,42 +180,74 @@ def _fit(
     out: Path,
     on_progress: Callable[[Progress], None],
     on_epoch: Callable[[dict[str, Any]], None],
+    stop: _Stop,
 ) -> None:
     optimizer = optimizer_for(grammar, settings)
+    position = load_checkpoint(out, grammar, optimizer)
     sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
-    best, best_epoch = np.inf, 0
-    for epoch in range(1, settings.epochs + 1):
-        started = time.perf_counter()
-        progress = train_epoch(grammar, optimizer, sentences, settings, epoch, on_progress)
-        record = {
-            "epoch": epoch,
-            "train_perplexity": progress.perplexity if np.isfinite(progress.perplexity) else None,
-            "sentences_per_second": round(progress.sentences_per_second, 2),
-            **judge(grammar, data),
-            "seconds": round(time.perf_counter() - started, 2),
-        }
-        if not np.isfinite(record["dev_perplexity"]):
-            raise RamifyError(
-                f"Training broke down in epoch {epoch} (the dev set has probability zero); "
-                "lower the learning rate or the gain."
-            )
-        if record["dev_perplexity"] < best:
-            best, best_epoch = record["dev_perplexity"], epoch
-            save_weights(out, grammar)
-        record["best_epoch"] = best_epoch
-        with (out / METRICS).open("a", encoding="utf-8") as metrics:
-            metrics.write(json.dumps(record) + "\n")
-        write_card(out, record)
+    saved = time.monotonic()
+
+    def on_step(now: Progress) -> None:
+        nonlocal saved
+        on_progress(now)
+        if stop.requested or time.monotonic() - saved >= 60 * settings.checkpoint_minutes:
+            save_checkpoint(out, grammar, optimizer, position)
+            saved = time.monotonic()
+        stop.obey()
+
+    while not is_finished(position.records, settings):
+        train_epoch(grammar, optimizer, sentences, settings, position, on_step)
+        save_checkpoint(out, grammar, optimizer, position)  # before the dev set, which may take long
+        record = _finish_epoch(grammar, data, position, out, stop)
+        position = position.next_epoch()
+        save_checkpoint(out, grammar, optimizer, position)
         on_epoch(record)
-        if epoch - best_epoch >= settings.patience:
-            break
+        stop.obey()
 
 
-def judge(grammar: LowRankGrammar, data: Data) -> dict[str, Any]:
+def _finish_epoch(grammar: LowRankGrammar, data: Data, position: Position, out: Path, stop: _Stop) -> dict[str, Any]:
+    """Judge the grammar, keep it if it is the best so far, and tell. Done again, it leaves the same files."""
+    started = time.perf_counter()
+    progress = Progress.at(position, len(data.train))
+    record = {
+        "epoch": position.epoch,
+        "train_perplexity": progress.perplexity if math.isfinite(progress.perplexity) else None,
+        "sentences_per_second": round(progress.sentences_per_second, 2),
+        **judge(grammar, data, stop.obey),
+        "seconds": round(position.seconds + time.perf_counter() - started, 2),
+    }
+    if not math.isfinite(record["dev_perplexity"]):
+        raise RamifyError(
+            f"Training broke down in epoch {position.epoch} (the dev set has probability zero); "
+            "lower the learning rate or the gain."
+        )
+    before = position.records[-1] if position.records else None
+    best = min((earlier["dev_perplexity"] for earlier in position.records), default=math.inf)
+    if before is None or record["dev_perplexity"] < best:
+        record["best_epoch"] = position.epoch
+        save_tensors(out / WEIGHTS, grammar.state_dict())
+    else:
+        record["best_epoch"] = before["best_epoch"]
+    position.records.append(record)
+    lines = "".join(json.dumps(each) + "\n" for each in position.records)
+    write_atomically(out / METRICS, lines.encode())
+    write_card(out, record)
+    return record
+
+
+def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
+    """Whether all epochs are done, or too many went by without a better one."""
+    if not records:
+        return False
+    last = records[-1]
+    return bool(last["epoch"] >= settings.epochs or last["epoch"] - last["best_epoch"] >= settings.patience)
+
+
+def judge(grammar: LowRankGrammar, data: Data, on_sentence: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Perplexity of the dev set, by which the model is chosen, and F1 where there are trees, which is only told."""
     if data.dev.has_trees:
-        parser = Parser(grammar, data.vocabulary, word_rule=data.word_rule)
-        result = evaluate(parser, data.dev)
+        parser = Parser(grammar, data.vocabulary)
+        result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence)
         return {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
     encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]
     lengths = [len(words) for words in encoded]

@@ -6,12 +6,18 @@ import inspect
 import tomllib
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from ramify.corpus.cleaning import NormalForm, WordRule
+from ramify.corpus.reading import Kind
+from ramify.corpus.tokenising import tokeniser
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES
 from ramify.grammars.tn_pcfg import ACTIVATIONS
 
+PUNCTUATION = ("remove", "keep")
+FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
+"""What a resumed run may be given anew; everything else would make it another run."""
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
 
@@ -40,11 +46,26 @@ class Settings:
     vocabulary: int = _setting(10_000, "Most frequent words kept; the rest is <unk>.")
     patience: int = _setting(5, "Stop after this many epochs without a better dev likelihood.")
     clip: float = _setting(3.0, "Cut the gradient's norm here.")
+    input: str = _setting("auto", "What DATA is: text, brackets, or auto, which looks how it begins.")
+    words: str = _setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
+    tokenise: str = _setting("none", "Language of plain prose to tokenise (en, fr ... or xx for any); none: at spaces.")
+    split_sentences: bool = _setting(False, "Find the sentences of plain prose; else every line is one.")
+    punctuation: str = _setting("remove", f"Punctuation in text: {', '.join(PUNCTUATION)}.")
+    normal_form: str = _setting("NFC", f"Unicode form of the words: {', '.join(get_args(NormalForm))}.")
+    checkpoint_minutes: float = _setting(5.0, "Save the run at least this often, to go on with --resume.")
     device: str = _setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto takes a GPU where there is one.")
 
     def __post_init__(self) -> None:
         _one_of("model", self.model, FAMILIES)
         _one_of("activation", self.activation, ACTIVATIONS)
+        _one_of("input", self.input, get_args(Kind))
+        _one_of("punctuation", self.punctuation, PUNCTUATION)
+        _one_of("normal_form", self.normal_form, get_args(NormalForm))
+        tokeniser(self.tokenise)
+        if self.words != "auto":
+            WordRule.from_name(self.words)
+        if not 0 <= self.checkpoint_minutes < float("inf"):
+            raise RamifyError(f"checkpoint_minutes is {self.checkpoint_minutes}, but must be at least 0.")
         for name in (
             "preterminals",
             "nonterminals",
@@ -88,7 +109,13 @@ def _one_of(name: str, value: str, known: Any) -> None:
         raise RamifyError(f"{name} {value!r} is unknown; choose one of {', '.join(known)}.")
 
 
-TYPES: dict[str, type] = {"int": int, "int | None": int, "float": float, "str": str}
+TYPES: dict[str, type] = {
+    "int": int,
+    "int | None": int,
+    "float": float,
+    "str": str,
+    "bool": bool,
+}
 """The types that settings have, by their annotations."""
 
 
@@ -101,8 +128,11 @@ def _converted(setting: Field[Any], value: Any, where: str) -> Any:
     return value
 
 
-def load_settings(config: str | Path | None, given: dict[str, Any]) -> Settings:
-    """Defaults, then the TOML file, then what was given by hand (None means not given)."""
+def load_settings(config: str | Path | None, given: dict[str, Any], earlier: Settings | None = None) -> Settings:
+    """Defaults, then the TOML file, then what was given by hand (None means not given).
+
+    The settings of an `earlier` run to be resumed take the place of the defaults and cannot be changed.
+    """
     known = {setting.name: setting for setting in fields(Settings)}
     chosen: dict[str, Any] = {}
     if config is not None:
@@ -111,10 +141,18 @@ def load_settings(config: str | Path | None, given: dict[str, Any]) -> Settings:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise RamifyError(f"{config}: cannot be read as a TOML file of settings ({error}).") from error
         chosen = {name.replace("-", "_"): value for name, value in table.items()}
+        if len(chosen) < len(table):
+            raise RamifyError(f"{config}: a setting stands there twice, once with - and once with _; keep one.")
     for name in chosen.keys() - known.keys():
         raise RamifyError(f"{config}: {name!r} is no setting; known are {', '.join(known)}.")
     for name in given.keys() - known.keys():
         raise RamifyError(f"{name!r} is no setting; known are {', '.join(known)}.")
     chosen = {name: _converted(known[name], value, str(config)) for name, value in chosen.items()}
     chosen |= {name: _converted(known[name], value, "settings") for name, value in given.items() if value is not None}
-    return replace(Settings(), **chosen)
+    for name in chosen.keys() - FREE_TO_CHANGE if earlier else ():
+        if getattr(earlier, name) != chosen[name]:
+            raise RamifyError(
+                f"{name} of the run to resume is {getattr(earlier, name)}, not {chosen[name]}; "
+                "leave it out, or begin another run with another --out."
+            )
+    return replace(earlier or Settings(), **chosen)

@@ -1,0 +1,92 @@
+"""Where the lines of a result go: to standard output, or to a file that can be gone on with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+from ramify.errors import RamifyError, Stopped
+
+_CHUNK = 1 << 20
+
+
+class LineOutput:
+    """Lines to standard output or, given `out`, to `out.partial`, which becomes `out` when all are written."""
+
+    def __init__(self, out: Path | None, resume: bool, overwrite: bool, one_line_each: bool = True) -> None:
+        self.out = out
+        self.lines_done = 0
+        """Whole lines that an earlier run left"""
+        self._partial = None if out is None else out.with_name(out.name + ".partial")
+        if out is None or self._partial is None:
+            if resume or overwrite:
+                raise RamifyError("--resume and --overwrite are about a file; give its name with --out.")
+            return
+        if resume and overwrite:
+            raise RamifyError("A file is either gone on with or overwritten; give one of --resume and --overwrite.")
+        if resume and not one_line_each:
+            raise RamifyError("Trees drawn over several lines cannot be gone on with; choose another --format.")
+        if out.is_dir():
+            raise RamifyError(f"{out}: is a folder; give the name of a file.")
+        if out.exists() and not overwrite:
+            raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
+        if resume:
+            self.lines_done = _whole_lines(self._partial)
+        elif self._partial.exists() and not overwrite:
+            raise RamifyError(
+                f"{self._partial}: was left by a run that stopped; give --resume to go on with it, or --overwrite."
+            )
+
+    @property
+    def leaves_terminal_alone(self) -> bool:
+        """Whether a progress bar would not get mixed up with the lines."""
+        return self.out is not None or not sys.stdout.isatty()
+
+    def write(self, lines: Iterable[str]) -> None:
+        """All of them, each as soon as it is there."""
+        if self.out is None or self._partial is None:
+            _print_lines(lines)
+            return
+        try:
+            with self._partial.open("ab" if self.lines_done else "wb") as handle:
+                for line in lines:
+                    handle.write(line.encode() + b"\n")
+            self._partial.replace(self.out)
+        except Stopped as stop:
+            raise Stopped(
+                stop.signal, f"Stopped; what was done is in {self._partial}. To go on, add --resume to the command."
+            ) from None
+        except OSError as error:
+            raise RamifyError(
+                f"{self._partial}: cannot be written ({error.strerror}); make room and go on with --resume."
+            ) from error
+
+
+def _whole_lines(path: Path) -> int:
+    """How many lines a file holds, after a last one that has no end is cut off."""
+    if not path.exists():
+        return 0
+    lines = end = position = 0
+    with path.open("r+b") as handle:
+        while chunk := handle.read(_CHUNK):
+            lines += chunk.count(b"\n")
+            last = chunk.rfind(b"\n")
+            end = position + last + 1 if last >= 0 else end
+            position += len(chunk)
+        handle.truncate(end)
+    return lines
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    """To standard output; when whoever reads it has seen enough, that is no mistake."""
+    try:
+        for line in lines:
+            typer.echo(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain again when it flushes standard output at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,82 @@
+"""Which tokens of a text are punctuation: part of a model, so that its text is always read alike."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from ramify.corpus.cleaning import BRACKET_WORDS, WordRule
+from ramify.corpus.tree import Parse
+from ramify.errors import RamifyError
+
+# Unicode counts these as punctuation, but they are read aloud. Further down their full-width and Arabic forms.
+_WORD_LIKE_SIGNS = frozenset("%‰‱&@#§" + "٪﹪％＆﹠＠＃﹟")
+# Unicode counts these as symbols, but they stand for quotation marks.
+_QUOTATION_SIGNS = frozenset("`´")
+
+
+@lru_cache(maxsize=1 << 16)
+def unicode_punctuation(token: str) -> bool:
+    """Whether a token is made of punctuation alone; `%`, `&` and the like are words, invisible signs are not."""
+    if token in BRACKET_WORDS:
+        return True
+    return all(
+        character in _QUOTATION_SIGNS
+        or (_is_silent(unicodedata.category(character)) and character not in _WORD_LIKE_SIGNS)
+        for character in token
+    )
+
+
+def _is_silent(category: str) -> bool:
+    return category[0] == "P" or category in ("Cf", "Cc")
+
+
+@dataclass(frozen=True)
+class Punctuation:
+    """Tokens that Unicode calls punctuation, and those of `also`, but never those of `never`; none if `keep`."""
+
+    also: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+    keep: bool = False
+
+    def __contains__(self, token: str) -> bool:
+        if self.keep:
+            return False
+        return token in self.also or (token not in self.never and unicode_punctuation(token))
+
+    @classmethod
+    def from_trees(cls, parses: Iterable[Parse], rule: WordRule) -> Punctuation:
+        """Forms seen only under tags that are no words' count as punctuation, forms seen as words never do.
+
+        A form that the treebank does not have is judged as in text.
+        """
+        leaves = set(chain.from_iterable(zip(parse.tags, parse.words, strict=True) for parse in parses))
+        tags = sorted({tag for tag, _ in leaves})
+        of_words = {tag for tag, is_word in zip(tags, rule.which_are_words(tags), strict=True) if is_word}
+        words = {form for tag, form in leaves if tag in of_words}
+        others = {form for tag, form in leaves if tag not in of_words} - words
+        return cls(
+            also=frozenset(form for form in others if not unicode_punctuation(form)),
+            never=frozenset(form for form in words if unicode_punctuation(form)),
+        )
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON."""
+        if self.keep:
+            return {"rule": "keep"}
+        return {"rule": "unicode", "also": sorted(self.also), "never": sorted(self.never)}
+
+    @classmethod
+    def from_record(cls, record: Any) -> Punctuation:
+        """What `as_record` gave."""
+        if record == {"rule": "keep"}:
+            return cls(keep=True)
+        forms = [record.get(name) for name in ("also", "never")] if isinstance(record, dict) else []
+        known = bool(forms) and record.get("rule") == "unicode"
+        if not known or not all(isinstance(each, list) and all(isinstance(f, str) for f in each) for each in forms):
+            raise RamifyError("what counts as punctuation is not described in a way this version knows.")
+        return cls(frozenset(record["also"]), frozenset(record["never"]))

@@ -1,0 +1,45 @@
+"""A sentence as it was written: its text, its tokens, and which of them are words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import compress
+
+from ramify.errors import RamifyError
+
+PUNCTUATION_TAG = "PUNCT"
+"""The tag of tokens that the grammar never sees"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """`text[i:j]` for each (i, j) of `offsets` is a token; between tokens there is nothing but white space."""
+
+    text: str
+    offsets: tuple[tuple[int, int], ...]
+    is_word: tuple[bool, ...]
+    """For each token whether it is a word; the others are punctuation."""
+    where: str = ""
+    """File and line, for errors"""
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Exactly as they stand in the text."""
+        return tuple(self.text[start:end] for start, end in self.offsets)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The tokens that are words."""
+        return tuple(compress(self.tokens, self.is_word))
+
+    @classmethod
+    def from_tokens(cls, tokens: Sequence[str], is_word: Sequence[bool] | None = None, where: str = "") -> Sentence:
+        """A sentence of which only the tokens are known: its text has one space between them."""
+        offsets, start = [], 0
+        for token in tokens:
+            if not isinstance(token, str) or not token or token.isspace():
+                raise RamifyError(f"{token!r} is no token of a sentence; give a string that is not empty.")
+            offsets.append((start, start + len(token)))
+            start += len(token) + 1
+        return cls(" ".join(tokens), tuple(offsets), tuple(is_word or [True] * len(tokens)), where)

@@ -1,0 +1,108 @@
+"""How the text of a model is read: sentences, tokens, words. Part of the model, so that its text is read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from ramify.corpus.cleaning import NormalForm
+from ramify.corpus.punctuation import Punctuation
+from ramify.corpus.sentence import Sentence
+from ramify.corpus.splitting import Splitter
+from ramify.corpus.tokenising import WHITE_SPACE, tokeniser, warn_of_untokenised
+from ramify.errors import RamifyError
+
+LONGEST_PARAGRAPH = 1 << 20
+"""Characters of prose held in memory at once"""
+
+
+@dataclass(frozen=True)
+class TextRules:
+    """From lines to sentences. Nothing is changed: a sentence holds its text, and where its tokens are in it."""
+
+    tokenise: str = WHITE_SPACE
+    """Code of a language, or `none` for text that has spaces between all tokens"""
+    punctuation: Punctuation = field(default_factory=Punctuation)
+    normal_form: NormalForm = "NFC"
+    """Of the words as the grammar sees them, not of the tokens that come out again"""
+    splitter: Splitter | None = None
+    """None where every line is one sentence"""
+
+    def __post_init__(self) -> None:
+        if self.normal_form not in get_args(NormalForm):
+            known = ", ".join(get_args(NormalForm))
+            raise RamifyError(f"normal_form {self.normal_form!r} is unknown; choose one of {known}.")
+
+    def sentence(self, text: str, where: str = "") -> Sentence:
+        """One sentence, given as a string."""
+        return self._with_words(text, tuple(tokeniser(self.tokenise)(text)), where)
+
+    def sentence_of(self, tokens: Iterable[str], where: str = "") -> Sentence:
+        """One sentence, given as its tokens."""
+        tokens = tuple(tokens)
+        return Sentence.from_tokens(tokens, [token not in self.punctuation for token in tokens], where)
+
+    def sentences(self, lines: Iterable[str], source: str) -> Iterator[Sentence]:
+        """All sentences: one a line, blank ones too, or those of each paragraph between blank lines."""
+        warned = self.tokenise != WHITE_SPACE
+        for text, where in self._texts(lines, source):
+            sentence = self.sentence(text, where)
+            warned = warned or warn_of_untokenised(list(sentence.tokens), where)
+            yield sentence
+
+    def _texts(self, lines: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
+        numbered: Iterator[tuple[str, int]]
+        if self.splitter is None:
+            numbered = ((line.removesuffix("\n"), number) for number, line in enumerate(lines, start=1))
+        else:
+            numbered = split_prose(lines, self.splitter)
+        for text, number in numbered:
+            yield text, f"{source}, line {number}"
+
+    def _with_words(self, text: str, offsets: tuple[tuple[int, int], ...], where: str) -> Sentence:
+        return Sentence(text, offsets, tuple(text[i:j] not in self.punctuation for i, j in offsets), where)
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON, without the splitter, which is large and has its own file."""
+        return {
+            "tokenise": self.tokenise,
+            "normal_form": self.normal_form,
+            "punctuation": self.punctuation.as_record(),
+            "split_sentences": self.splitter is not None,
+        }
+
+    @classmethod
+    def from_record(cls, record: Any, splitter: Splitter | None) -> TextRules:
+        """What `as_record` gave."""
+        if not isinstance(record, dict) or not all(
+            isinstance(record.get(name), str) for name in ("tokenise", "normal_form")
+        ):
+            raise RamifyError("how its text is read is not described in a way this version knows.")
+        punctuation = Punctuation.from_record(record.get("punctuation"))
+        return cls(record["tokenise"], punctuation, record["normal_form"], splitter)
+
+
+def split_prose(lines: Iterable[str], splitter: Splitter) -> Iterator[tuple[str, int]]:
+    """Sentences and the numbers of the lines they begin in; a blank line ends a sentence, a line's end does not."""
+    gathered, first, size = [], 1, 0
+    for number, line in enumerate(lines, start=1):
+        blank = not line.strip()
+        gathered.append(line)
+        size += len(line)
+        if not blank and size < LONGEST_PARAGRAPH:
+            continue
+        text = "".join(gathered)
+        spans = splitter.spans(text)
+        # Not at the end of a paragraph, only of what is held in memory: the last sentence may go on.
+        rest = spans.pop()[0] if not blank and len(spans) > 1 else len(text)
+        yield from _numbered(text, spans, first)
+        gathered, size = [text[rest:]], len(text) - rest
+        first = number + 1 - gathered[0].count("\n")
+    text = "".join(gathered)
+    yield from _numbered(text, splitter.spans(text), first)
+
+
+def _numbered(text: str, spans: Iterable[tuple[int, int]], first: int) -> Iterator[tuple[str, int]]:
+    for start, end in spans:
+        yield text[start:end], first + text.count("\n", 0, start)

@@ -1,0 +1,116 @@
+"""Words of plain prose, by spaCy's rules for each language; no model is downloaded, and no character is lost."""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Callable
+from functools import cache
+
+from ramify.errors import RamifyError, RamifyWarning
+
+Offsets = list[tuple[int, int]]
+
+WHITE_SPACE = "none"
+"""The tokeniser for text that is tokenised already"""
+
+_WITHOUT_SPACES = {
+    "CJK": "Chinese or Japanese",
+    "HIRAGANA": "Japanese",
+    "KATAKANA": "Japanese",
+    "THAI": "Thai",
+    "LAO": "Lao",
+    "KHMER": "Khmer",
+    "MYANMAR": "Burmese",
+    "TIBETAN": "Tibetan",
+}
+_LONG_WORD = 12
+_LANGUAGES_WITHOUT_SPACES = frozenset(["zh", "ja", "th", "lo", "km", "my", "bo"])
+_HYPHENS = frozenset("-‐‑")
+
+
+def split_at_spaces(text: str) -> Offsets:
+    """The tokens of text that is tokenised already."""
+    offsets, start = [], 0
+    for token in text.split():
+        start = text.index(token, start)
+        offsets.append((start, start + len(token)))
+        start += len(token)
+    return offsets
+
+
+@cache
+def tokeniser(language: str) -> Callable[[str], Offsets]:
+    """Text to the offsets of its tokens: at white space for `none`, else as spaCy does for a language's code."""
+    if language == WHITE_SPACE:
+        return split_at_spaces
+    if language in _LANGUAGES_WITHOUT_SPACES:
+        raise RamifyError(
+            f"text in {language!r} has no spaces between its words; tokenise it with a segmenter of that language "
+            "first, and leave out --tokenise."
+        )
+    try:
+        import spacy
+    except ImportError as error:
+        raise RamifyError("--tokenise needs spaCy; install it with: pip install 'ramify[text]'.") from error
+    try:
+        pipeline = spacy.blank(language)
+    except (ImportError, OSError, ValueError) as error:
+        raise RamifyError(
+            f"spaCy has no tokeniser for {language!r} that works here; give the code of another language, "
+            "or xx, which suits any language with spaces."
+        ) from error
+
+    def tokenise(text: str) -> Offsets:
+        # The zone forgets the words again: without it memory grows with every new word of an endless text.
+        with pipeline.memory_zone():
+            tokens = [(token.idx, token.idx + len(token)) for token in pipeline.tokenizer(text) if not token.is_space]
+        return _with_hyphenated_words(text, tokens)
+
+    return tokenise
+
+
+def _with_hyphenated_words(text: str, tokens: Offsets) -> Offsets:
+    """`well-known` is one word, wherever the tokeniser takes it apart."""
+    joined: Offsets = []
+    for start, end in tokens:
+        before = joined[-1] if joined else (-1, -1)
+        touches = before[1] == start
+        behind_hyphen = touches and text[start].isalnum() and before[1] - before[0] > 1 and text[start - 1] in _HYPHENS
+        is_hyphen = touches and end - start == 1 and text[start] in _HYPHENS and text[start - 1].isalnum()
+        if behind_hyphen or (is_hyphen and text[end : end + 1].isalnum()):
+            joined[-1] = (before[0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def script_without_spaces(token: str) -> str | None:
+    """The languages in whose script a token is written, if it is longer than any word and they use no spaces."""
+    if token.isascii() or len(token) < _LONG_WORD:
+        return None
+    scripts = [unicodedata.name(character, "").partition(" ")[0] for character in token]
+    known = [script for script in scripts if script in _WITHOUT_SPACES]
+    return _WITHOUT_SPACES[known[0]] if len(known) >= _LONG_WORD else None
+
+
+def warn_of_untokenised(tokens: list[str], where: str) -> bool:
+    """Say so once a line does not look tokenised; whether it was said."""
+    for token in tokens:
+        if script := script_without_spaces(token):
+            warnings.warn(
+                f"{where}: this looks like {script} without spaces between the words; tokenise it first, "
+                "one space between words.",
+                RamifyWarning,
+                stacklevel=2,
+            )
+            return True
+        if len(token) > 2 and token[-1] in ",;?" and token[:-1].isalpha():
+            warnings.warn(
+                f"{where}: {token!r} holds a word and its punctuation; is this plain prose? Then --tokenise LANGUAGE "
+                "(such as en, or xx for any) takes words and punctuation apart.",
+                RamifyWarning,
+                stacklevel=2,
+            )
+            return True
+    return False

@@ -1,0 +1,34 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from ramify.errors import RamifyError
+
+
+def partial_name(path: Path) -> Path:
+    """Where the content of `path` is while it is being written; nothing else has such a name."""
+    return path.with_name(f".{path.name}.partial")
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The whole new content or, if anything fails or the machine stops, what was there before."""
+    temporary = partial_name(path)
+    try:
+        with temporary.open("wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise RamifyError(f"{path}: cannot be written ({error.strerror}); check space and permissions.") from error
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Readable JSON, atomically."""
+    write_atomically(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())

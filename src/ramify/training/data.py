@@ -1,0 +1,109 @@
+"""What a run learns from and is chosen by: read, cleaned, split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from ramify.corpus.cleaning import NormalForm, WordRule, guess_word_rule
+from ramify.corpus.punctuation import Punctuation
+from ramify.corpus.reading import TEXT_WORDS, Corpus, Kind, learn_splitter, read_sentences, split_paths
+from ramify.corpus.text import TextRules
+from ramify.corpus.tokenising import script_without_spaces
+from ramify.corpus.vocabulary import Vocabulary
+from ramify.errors import RamifyError
+from ramify.training.settings import Settings
+
+HELD_OUT_EVERY = 20
+"""Without a dev set every so many-th sentence is held out to choose the model by."""
+_SEEN = 1000
+_MOSTLY = 0.2
+
+
+@dataclass(frozen=True)
+class Data:
+    """Sentences to learn from and to choose the model by, both as words alone."""
+
+    train: Corpus
+    dev: Corpus
+    word_rule: WordRule | None
+    """Which leaves of trees are words; None if there were no trees"""
+    text_rules: TextRules
+    vocabulary: Vocabulary
+
+    def describe(self) -> dict[str, Any]:
+        """In terms of JSON: what a model's config tells about its data."""
+        return {
+            "words": "text" if self.word_rule is None else str(self.word_rule),
+            "text": self.text_rules.as_record(),
+            "data": {
+                name: {
+                    "source": Path(corpus.source).name,
+                    "sha256": corpus.checksum,
+                    "sentences": len(corpus),
+                    "dropped": dict(corpus.dropped),
+                }
+                for name, corpus in (("train", self.train), ("dev", self.dev))
+            },
+        }
+
+
+def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings: Settings) -> Data:
+    """Read, clean and split; the vocabulary is counted before any sentence is dropped for its length."""
+    kind, normal_form = cast("Kind", settings.input), cast("NormalForm", settings.normal_form)
+    rules = TextRules(settings.tokenise, Punctuation(keep=settings.punctuation == "keep"), normal_form)
+    if not isinstance(data, Corpus):
+        folder = split_paths(data) if Path(data).is_dir() else {}
+        if dev is None and "dev" in folder:
+            dev = folder["dev"]
+        split = "train" if "train" in folder else None
+        if settings.split_sentences:
+            rules = replace(rules, splitter=learn_splitter(data, split))
+        data = read_sentences(data, kind, split, rules)
+    word_rule: WordRule | None = None
+    if data.has_trees:
+        word_rule, punctuation = _rules_of_trees(data, settings)
+        rules = replace(rules, punctuation=punctuation)
+    else:
+        _check_text(data, settings)
+    train = data.words_only(word_rule or TEXT_WORDS)
+    if dev is None:
+        every = min(HELD_OUT_EVERY, len(train))  # of fewer sentences the last
+        kept = [parse for i, parse in enumerate(train.parses, start=1) if i % every]
+        dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
+    else:
+        dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind, text_rules=rules)
+        rule_of_dev = (word_rule or guess_word_rule(dev.parses)) if dev.has_trees else TEXT_WORDS
+        dev_set = dev.words_only(rule_of_dev)
+    vocabulary = Vocabulary.build((p.words for p in train.parses), settings.vocabulary, normal_form)
+    train, dev_set = train.of_lengths(2, settings.max_length), dev_set.of_lengths(2)
+    if not train.parses:
+        raise RamifyError(
+            f"{train.source}: no training sentence has 2 to {settings.max_length} words; "
+            "give more sentences, or another --max-length."
+        )
+    if not dev_set.parses:
+        raise RamifyError(f"{dev_set.source}: no dev sentence has 2 words or more; give more or longer ones.")
+    return Data(train, dev_set, word_rule, rules, vocabulary)
+
+
+def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:
+    if settings.split_sentences:
+        raise RamifyError(f"{data.source}: holds trees, one a sentence already; leave out --split-sentences.")
+    if settings.punctuation == "keep":
+        raise RamifyError(f"{data.source}: holds trees; keep their punctuation with --words none.")
+    rule = guess_word_rule(data.parses) if settings.words == "auto" else WordRule.from_name(settings.words)
+    return rule, Punctuation.from_trees(data.parses, rule)
+
+
+def _check_text(data: Corpus, settings: Settings) -> None:
+    if settings.words != "auto":
+        raise RamifyError(f"{data.source}: is text, so no tags tell which tokens are words; leave out --words.")
+    seen = [word for parse in data.parses[:_SEEN] for word in parse.words]
+    scripts = [script for word in seen if (script := script_without_spaces(word))]
+    if len(scripts) > _MOSTLY * len(seen):
+        raise RamifyError(
+            f"{data.source}: this looks like {scripts[0]} without spaces between the words; "
+            "tokenise it with a segmenter of that language first, one space between words."
+        )
