@@ -16,6 +16,7 @@ from torch import Tensor
 from ramify.errors import RamifyError
 from ramify.files import write_atomically
 
+SEAL = "ramify"
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -31,8 +32,9 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any
     """Write tensors, and facts in terms of JSON, as safetensors."""
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     described = json.dumps(facts or {}, sort_keys=True)
-    metadata = {"facts": described, "sha256": _checksum(ready, described)}
-    write_atomically(path, save(ready, metadata))
+    # One entry, because several would be written in an order that changes from run to run.
+    seal = json.dumps({"facts": described, "sha256": _checksum(ready, described)})
+    write_atomically(path, save(ready, {SEAL: seal}))
 
 
 def load_tensors(path: Path, expected: Shapes) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -47,11 +49,11 @@ def load_tensors(path: Path, expected: Shapes) -> tuple[dict[str, Tensor], dict[
                     f"{path}: does not fit the folder's config; {wrong[0]} has the wrong shape or type, or is missing."
                 )
             tensors = {name: handle.get_tensor(name) for name in expected}
-            metadata = handle.metadata() or {}
-    except (OSError, SafetensorError) as error:
+            seal = json.loads((handle.metadata() or {}).get(SEAL, "{}"))
+    except (OSError, SafetensorError, json.JSONDecodeError) as error:
         raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}).") from error
-    facts = metadata.get("facts", "")
-    if metadata.get("sha256") != _checksum(tensors, facts):
+    facts = str(seal.get("facts")) if isinstance(seal, dict) else ""
+    if not isinstance(seal, dict) or seal.get("sha256") != _checksum(tensors, facts):
         raise RamifyError(f"{path}: its checksum does not fit its content; it is damaged, so fetch or train it again.")
     for name, tensor in tensors.items():
         if not bool(tensor.isfinite().all()):

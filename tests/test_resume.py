@@ -1,0 +1,216 @@
+"""A run that was stopped, in whatever way, goes on as if it had not been."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ramify
+from ramify.corpus.builtin import builtin_treebank
+from ramify.errors import RamifyError, RamifyWarning, Stopped
+from ramify.training import run
+
+SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 3, "batch_size": 8}
+OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "sentences.txt"
+    parses = builtin_treebank(1, train=150, dev=1, test=1)["train"]
+    path.write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
+    return path
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole") / "run"
+    ramify.train(text, out, **SMALL)
+    return out
+
+
+def same(a: Path, b: Path) -> None:
+    """The model to the last byte, and metrics but for the time they took."""
+    assert (a / "model.safetensors").read_bytes() == (b / "model.safetensors").read_bytes()
+    timed = ("seconds", "sentences_per_second")
+    for mine, theirs in zip(*((f / "metrics.jsonl").read_text().splitlines() for f in (a, b)), strict=True):
+        one, other = json.loads(mine), json.loads(theirs)
+        assert {k: v for k, v in one.items() if k not in timed} == {k: v for k, v in other.items() if k not in timed}
+
+
+class Crash(Exception):  # noqa: N818
+    pass
+
+
+def crash_after(steps: int):
+    def on_progress(_: object) -> None:
+        nonlocal steps
+        steps -= 1
+        if steps < 0:
+            raise Crash
+
+    return on_progress
+
+
+@pytest.mark.parametrize("steps", [0, 1, 7, 22, 30, 58])
+def test_a_crash_between_two_steps_changes_nothing(text, uninterrupted, tmp_path, steps):
+    out = tmp_path / "run"
+    with pytest.raises(Crash):
+        ramify.train(text, out, checkpoint_minutes=0, on_progress=crash_after(steps), **SMALL)
+    ramify.train(text, out, resume=True)
+    same(out, uninterrupted)
+
+
+@pytest.mark.parametrize("function", ["judge", "save_tensors", "write_card", "save_checkpoint"])
+@pytest.mark.parametrize("call", [0, 1, 2])
+def test_a_crash_at_the_end_of_an_epoch_changes_nothing(text, uninterrupted, tmp_path, monkeypatch, function, call):
+    out, original, calls = tmp_path / "run", getattr(run, function), [0]
+
+    def crash(*arguments, **options):
+        calls[0] += 1
+        if calls[0] > call:
+            raise Crash
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(run, function, crash)
+    with pytest.raises(Crash):
+        ramify.train(text, out, **SMALL)
+    monkeypatch.setattr(run, function, original)
+    ramify.train(text, out, resume=True)
+    same(out, uninterrupted)
+
+
+def test_stopping_again_and_again_changes_nothing(text, uninterrupted, tmp_path):
+    out = tmp_path / "run"
+    for _ in range(6):
+        with pytest.raises(Crash):
+            ramify.train(text, out, resume=True, checkpoint_minutes=0, on_progress=crash_after(8), **SMALL)
+    ramify.train(text, out, resume=True, checkpoint_minutes=5.0, **SMALL)
+    same(out, uninterrupted)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_saves_the_run(text, uninterrupted, tmp_path, number, code):
+    out = tmp_path / "run"
+    before = signal.getsignal(number)
+    sent = []
+
+    def send(progress: object) -> None:
+        if progress.epoch == 2 and not sent:
+            sent.append(progress)
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(Stopped, match=r"the run is saved\. To go on: ramify train .* --resume") as stop:
+        ramify.train(text, out, on_progress=send, **SMALL)
+    assert stop.value.exit_code == code
+    assert signal.getsignal(number) == before
+    ramify.train(text, out, resume=True)
+    same(out, uninterrupted)
+
+
+def test_the_command_line_stops_at_a_signal(text, tmp_path):
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "ramify", "train", str(text), "--out", str(out), *OPTIONS, "--epochs", "1000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not (out / "metrics.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.strip().splitlines()[-1] == (
+        f"Stopped; the run is saved. To go on: ramify train {text} --out {out} --resume"
+    )
+    assert "Traceback" not in error
+    ramify.train(text, out, resume=True, epochs=1 + len((out / "metrics.jsonl").read_text().splitlines()))
+
+
+def test_more_epochs_are_as_if_they_had_been_asked_for_at_once(text, uninterrupted, tmp_path):
+    out = tmp_path / "run"
+    ramify.train(text, out, **{**SMALL, "epochs": 1})
+    ramify.train(text, out, resume=True, epochs=3)
+    same(out, uninterrupted)
+    assert json.loads((out / "config.json").read_text())["settings"]["epochs"] == 3
+
+
+def test_a_finished_run_has_nothing_left_to_do(text, tmp_path):
+    out = tmp_path / "run"
+    ramify.train(text, out, **SMALL)
+    before = (out / "model.safetensors").stat().st_mtime_ns
+    ramify.train(text, out, resume=True, on_progress=crash_after(0))
+    assert (out / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_another_run_is_not_resumed(text, tmp_path):
+    out = tmp_path / "run"
+    ramify.train(text, out, **SMALL)
+    with pytest.raises(RamifyError, match="preterminals of the run to resume is 8, not 9"):
+        ramify.train(text, out, resume=True, preterminals=9)
+    other = tmp_path / "other.txt"
+    other.write_text(text.read_text() + "one more\n")
+    with pytest.raises(RamifyError, match="was trained on another train set"):
+        ramify.train(other, out, resume=True)
+    ramify.train(text, tmp_path / "with dev", dev=text, **SMALL)
+    with pytest.raises(RamifyError, match="was trained on another dev set"):
+        ramify.train(text, tmp_path / "with dev", resume=True, dev=other)
+    with pytest.raises(RamifyError, match="one of --resume and --overwrite"):
+        ramify.train(text, out, resume=True, overwrite=True)
+    config = json.loads((out / "config.json").read_text())
+    (out / "config.json").write_text(json.dumps({**config, "threads": 77}))
+    with pytest.warns(RamifyWarning, match="began with 77 threads"):
+        ramify.train(text, out, resume=True)
+
+
+def test_a_damaged_checkpoint_is_named(text, tmp_path):
+    out = tmp_path / "run"
+    ramify.train(text, out, **SMALL)
+    content = bytearray((out / "checkpoint.safetensors").read_bytes())
+    content[-1] ^= 1
+    (out / "checkpoint.safetensors").write_bytes(content)
+    with pytest.raises(RamifyError, match=r"checkpoint\.safetensors: its checksum does not fit"):
+        ramify.train(text, out, resume=True, epochs=4)
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(text, uninterrupted, tmp_path, monkeypatch):
+    out, synced = tmp_path / "run", []
+
+    def fsync(_: int) -> None:
+        synced.append(1)
+        if len(synced) > 12:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", fsync)
+    with pytest.raises(RamifyError, match=r"cannot be written \(No space left on device\); check space"):
+        ramify.train(text, out, checkpoint_minutes=0, **SMALL)
+    monkeypatch.undo()
+    assert not list(out.glob(".*"))
+    ramify.train(text, out, resume=True)
+    same(out, uninterrupted)
+
+
+@pytest.mark.slow
+def test_ten_kills_change_nothing(text, uninterrupted, tmp_path):
+    rng = random.Random(0)
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "ramify", "train", str(text), "--out", str(out), "--resume", *OPTIONS]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    for kill in range(10):
+        process = subprocess.Popen([*command, "--checkpoint-minutes", "0"], stderr=subprocess.PIPE, env=environment)
+        # Half of the kills wait until something is there, so that not all fall into the start of the program.
+        while kill % 2 and not (out / "checkpoint.safetensors").exists() and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 3.0))
+        process.kill()
+        process.communicate()
+    finished = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=environment, check=False)
+    assert finished.returncode == 0, finished.stderr
+    same(out, uninterrupted)
