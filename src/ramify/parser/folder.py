@@ -52,7 +52,7 @@ def save_weights(folder: Path, grammar: LowRankGrammar) -> None:
 def load(folder: str | Path, device: str = "auto") -> Parser:
     """The parser in a model folder."""
     folder = Path(folder)
-    config = _read_config(folder)
+    config = read_config(folder)
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     _check_config(folder / CONFIG, config)
     try:
@@ -65,7 +65,8 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
     return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=rule)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """What a model folder says of itself; only its format has been looked at."""
     path = folder / CONFIG
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
