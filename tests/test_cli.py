@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_help_names_every_command_and_setting():
     overview = ramify("--help").stdout
-    for command in ("train", "parse", "evaluate", "score", "demo"):
+    for command in ("train", "parse", "evaluate", "compare", "score", "demo"):
         assert command in overview
         page = ramify(command, "--help").stdout
         assert "Example: ramify" in page or "Example: echo" in page
@@ -102,9 +102,8 @@ def test_evaluate_a_model_and_a_baseline(folder):
         (["train", "DATA", "--out", "x", "--model", "gpt"], "model 'gpt' is unknown"),
         (["train", "DATA", "--out", "x", "--config", "nowhere"], "nowhere: cannot be read"),
         (["train", "DATA", "--out", "x", "--words", "A,B"], "separated by spaces"),
-        (["evaluate", "DATA"], "either --model FOLDER or --baseline NAME"),
-        (["evaluate", "-m", "MODEL", "--baseline", "left", "DATA"], "either --model FOLDER or --baseline NAME"),
-        (["evaluate", "--baseline", "up", "DATA"], "up"),
+        (["evaluate", "DATA"], "--model FOLDER, --predicted FILE or --baseline NAME"),
+        (["evaluate", "--predicted", "nowhere", "DATA"], "nowhere: cannot be read"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_exit_code_2(folder, tmp_path, arguments, message):

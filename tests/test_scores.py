@@ -1,5 +1,4 @@
 import math
-import time
 from itertools import combinations
 
 import numpy as np
@@ -7,18 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramify.corpus.brackets import read_brackets
-from ramify.corpus.cleaning import WordRule
 from ramify.errors import RamifyError
-from ramify.evaluation.baselines import random_tree, right_branching
-from ramify.evaluation.scores import Convention, category, perplexity, recall_by_label, signature, span_f1
-from ramify.version import VERSION
+from ramify.evaluation.baselines import left_branching, random_tree, right_branching
+from ramify.evaluation.scores import Scores, perplexity, scores_by_length
+from ramify.evaluation.spans import CONVENTIONS, Convention, count_spans
 
 Pairs = list[tuple[int, int]]
 
 
 def array(spans: Pairs) -> np.ndarray:
     return np.array(spans, dtype=np.int32).reshape(-1, 2)
+
+
+def span_f1(gold, predicted, lengths, convention: Convention = "tn") -> Scores:
+    return Scores.of(count_spans(gold, predicted, lengths, convention))
 
 
 def sentence_f1(gold: Pairs, predicted: Pairs, n: int, convention: Convention = "tn") -> float:
@@ -30,7 +31,7 @@ def test_one_sentence_counted_by_hand() -> None:
     gold, predicted = [(0, 5), (0, 2), (2, 5), (4, 5)], [(0, 5), (2, 5), (3, 5)]
     scores = span_f1([array(gold)], [array(predicted)], [5])
     assert scores.sentence_f1 == scores.corpus_f1 == scores.precision == scores.recall == 50
-    assert (scores.exact_match, scores.sentences, scores.skipped, scores.convention) == (0, 1, 0, "tn")
+    assert (scores.exact_match, scores.sentences) == (0, 1)
 
 
 def test_sentences_are_averaged_and_counts_are_pooled() -> None:
@@ -57,12 +58,6 @@ def test_the_conventions_differ_on_unary_chains_at_the_root_alone() -> None:
     assert sentence_f1([(0, 3), (0, 3), (0, 3), (1, 3)], predicted, 3, "kim") == pytest.approx(100 * 2 / 3)
     assert sentence_f1([(0, 3), (1, 3), (1, 3)], predicted, 3, "kim") == 100
     assert sentence_f1([(0, 2), (0, 2)], [(0, 2)], 2, "kim") == 0
-
-
-def test_sentences_of_one_word_are_skipped_and_counted() -> None:
-    one, two = array([(0, 1)]), array([(0, 3), (1, 3)])
-    scores = span_f1([one, two, one], [array([]), array([(0, 3), (0, 2)]), array([])], [1, 3, 1])
-    assert (scores.sentence_f1, scores.sentences, scores.skipped) == (0, 1, 2)
 
 
 def judge(gold: Pairs, predicted: Pairs, n: int, convention: Convention) -> float:
@@ -99,13 +94,55 @@ def test_scores_follow_the_definition(cases: list[tuple[Pairs, Pairs, int]], con
     assert scores.sentence_f1 == pytest.approx(np.mean([judge(*case, convention) for case in cases]))
 
 
-def test_three_thousand_sentences_take_little_time() -> None:
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(2, 60, 3000)
-    gold, predicted = ([random_tree(int(n), rng) for n in lengths] for _ in range(2))
-    began = time.perf_counter()
-    span_f1(gold, predicted, lengths)
-    assert time.perf_counter() - began < 2
+@st.composite
+def nested_trees(draw: st.DrawFn) -> tuple[np.ndarray, int]:
+    """Some of the constituents of a random binary tree, some of them twice."""
+    n = draw(st.integers(2, 12))
+    tree = random_tree(n, np.random.default_rng(draw(st.integers(0, 2**32 - 1))))
+    times = draw(st.lists(st.integers(0, 2), min_size=n - 1, max_size=n - 1))
+    return np.repeat(tree, times, axis=0), n
+
+
+many_trees = st.lists(nested_trees(), min_size=1, max_size=5)
+
+
+@given(many_trees, st.sampled_from(CONVENTIONS))
+def test_identical_trees_score_100(trees: list[tuple[np.ndarray, int]], convention: Convention) -> None:
+    spans, lengths = [tree for tree, _ in trees], [n for _, n in trees]
+    scores = span_f1(spans, [tree[::-1] for tree in spans], lengths, convention)
+    assert scores.sentence_f1 == scores.corpus_f1 == scores.precision == scores.recall == scores.exact_match == 100
+
+
+@given(many_trees, st.sampled_from(CONVENTIONS))
+def test_left_and_right_swap_in_the_mirror(trees: list[tuple[np.ndarray, int]], convention: Convention) -> None:
+    lengths = [n for _, n in trees]
+    gold = [tree for tree, _ in trees]
+    mirrored = [n - tree[:, ::-1] for tree, n in trees]
+    left, right = ([branching(n) for n in lengths] for branching in (left_branching, right_branching))
+    assert span_f1(gold, left, lengths, convention) == span_f1(mirrored, right, lengths, convention)
+
+
+@given(st.lists(st.tuples(nested_trees(), st.integers(0, 2**32 - 1)), min_size=1, max_size=5))
+def test_the_conventions_differ_only_where_a_chain_covers_the_sentence(cases) -> None:
+    gold, lengths = [tree for (tree, _), _ in cases], [n for (_, n), _ in cases]
+    predicted = [random_tree(n, np.random.default_rng(seed)) for (_, n), seed in cases]
+    tn, kim = (count_spans(gold, predicted, lengths, convention) for convention in CONVENTIONS)
+    chain = np.array([(tree == (0, n)).all(1).sum() >= 2 for (tree, n), _ in cases])
+    assert ((kim.gold - tn.gold) == chain).all()
+    assert (tn.hits == kim.hits).all()
+    assert (tn.predicted == kim.predicted).all()
+    assert (tn.f1[~chain] == kim.f1[~chain]).all()
+    assert (tn.f1[chain] >= kim.f1[chain]).all()
+
+
+def test_scores_by_length_are_those_of_the_sentences_of_that_length() -> None:
+    lengths = [2, 10, 11, 40, 41, 60]
+    gold = [right_branching(n) for n in lengths]
+    predicted = [right_branching(n) if n in (10, 40) else left_branching(n) for n in lengths]
+    found = scores_by_length(count_spans(gold, predicted, lengths), lengths)
+    assert {name: (scores.sentences, scores.sentence_f1) for name, scores in found.items()} == {
+        "2-10": (2, 100), "11-20": (1, 0), "31-40": (1, 100), "41+": (2, 0), "2-40": (4, 75)
+    }  # fmt: skip
 
 
 def test_what_cannot_be_scored_is_refused() -> None:
@@ -116,21 +153,10 @@ def test_what_cannot_be_scored_is_refused() -> None:
         span_f1([tree, array([])], [tree, tree], [3, 2])
     with pytest.raises(RamifyError, match="unknown"):
         span_f1([tree], [tree], [3], "evalb")  # type: ignore[arg-type]
-    with pytest.raises(RamifyError, match="no sentence"):
+    with pytest.raises(RamifyError, match="two or more words"):
         span_f1([], [], [])
-
-
-def test_recall_by_label_counts_every_label_of_a_chain() -> None:
-    trees = "(TOP (S (NP-SBJ (NP=2 (A a) (B b))) (VP (C c) (NP-LOC (D d)) (PP (E e) (F f)))))"
-    gold = list(read_brackets([trees], "text"))
-    assert recall_by_label(gold, [right_branching(6)]) == {"NP": (0, 2), "VP": (100, 1), "PP": (100, 1)}
-
-
-@pytest.mark.parametrize(
-    ("label", "cut"), [("NP-SBJ-1", "NP"), ("NP=2", "NP"), ("-LRB-", "-LRB-"), ("", ""), ("S", "S")]
-)
-def test_function_tags_are_cut(label: str, cut: str) -> None:
-    assert category(label) == cut
+    with pytest.raises(RamifyError, match="two or more words"):
+        span_f1([tree, array([])], [tree, array([])], [3, 1])
 
 
 def test_perplexity_counts_an_end_of_sentence() -> None:
@@ -139,9 +165,3 @@ def test_perplexity_counts_an_end_of_sentence() -> None:
     assert perplexity([-1e9], [2]) == math.inf
     with pytest.raises(RamifyError):
         perplexity([], [])
-
-
-def test_the_signature_names_everything_a_score_depends_on() -> None:
-    assert signature("tn", WordRule.from_name("ptb"), "ab12cd34ef") == (
-        f"ramify {VERSION} | S-F1 tn | words ptb | sentences of 2+ words | data sha256:ab12cd34"
-    )

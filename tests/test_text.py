@@ -203,6 +203,7 @@ def test_who_waits_at_a_pipe_gets_what_is_there(tmp_path: Path) -> None:
     writer.join()
 
 
+@pytest.mark.filterwarnings("ignore::ramify.errors.RamifyWarning")
 @given(st.lists(ANY_TEXT.filter(lambda text: "\n" not in text)), st.integers(1, 9))
 def test_lines_are_read_alike_in_chunks_of_any_size(tmp_path_factory, lines, size) -> None:
     path = tmp_path_factory.mktemp("chunks") / "text"

@@ -15,7 +15,7 @@ from ramify.errors import RamifyError, Stopped
 
 # The overview lists the commands in this order.
 # isort: off
-from ramify.cli import train, parse, evaluate, demo  # noqa: F401
+from ramify.cli import train, parse, evaluate, compare, demo  # noqa: F401
 # isort: on
 
 state = {"debug": False}

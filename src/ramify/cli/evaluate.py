@@ -1,58 +1,85 @@
-"""`ramify evaluate`: a model or a baseline against gold trees."""
+"""`ramify evaluate`: models, trees of other systems and baselines against gold trees."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Optional
 
 import typer
-from rich.console import Console
 
 from ramify.cli.common import Decoder, Device, app, notes
+from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
-from ramify.evaluation.scores import Convention
+from ramify.evaluation.spans import Convention
+
+Gold = Annotated[Path, typer.Argument(help="Gold trees.")]
+Counting = Annotated[Convention, typer.Option(help="Whether all spans over the whole sentence go (tn) or one (kim).")]
+Words = Annotated[str, typer.Option(help="Leaves that are words: auto, ptb, none, or the tags to remove.")]
+MaxLength = Annotated[
+    Optional[int], typer.Option(min=2, help="Score only sentences of so many words or fewer.")  # noqa: UP045
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Everything, a line of JSON for each row.")]
 
 
-@app.command(epilog="Example: ramify evaluate --baseline right test.trees")
+@app.command(epilog="Example: ramify evaluate -m runs/mine --predicted other=other.trees --baseline right test.trees")
 def evaluate(
-    trees: Annotated[Path, typer.Argument(help="Gold trees.")],
-    model: Annotated[Optional[Path], typer.Option("-m", "--model", help="Model folder.")] = None,  # noqa: UP045
-    baseline: Annotated[
-        Optional[Literal["left", "right", "random", "balanced", "oracle"]],  # noqa: UP045
-        typer.Option(help="Trees that need no model."),
+    trees: Gold,
+    model: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("-m", "--model", help="Model folder, or NAME=FOLDER; any number of them."),
     ] = None,
-    convention: Annotated[
-        Convention, typer.Option(help="Whether all spans over the whole sentence go (tn) or one (kim).")
-    ] = "tn",
+    predicted: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="File of another system's trees, or NAME=FILE; any number of them."),
+    ] = None,
+    baseline: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Trees that need no model: left, right, balanced, random, oracle; any number of them."),
+    ] = None,
+    convention: Counting = "tn",
     decoder: Decoder = "mbr",
-    words: Annotated[str, typer.Option(help="Leaves that are words: auto, ptb, none, or the tags to remove.")] = "auto",
+    words: Words = "auto",
+    max_length: MaxLength = None,
+    evalb: Annotated[bool, typer.Option("--evalb", help="Labelled brackets too, as EVALB counts them.")] = False,
+    details: Annotated[bool, typer.Option("--details", help="By length and label; labels, tags, calibration.")] = False,
     seed: Annotated[int, typer.Option(help="For random trees.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as one line of JSON.")] = False,
+    as_json: AsJson = False,
     device: Device = "auto",
 ) -> None:
-    """Score a model, or a baseline, against gold trees."""
-    from ramify import parser as room
+    """Score systems against gold trees, a row for each; runs that differ in the seed alone get a row for their mean."""
     from ramify.corpus.cleaning import WordRule
-    from ramify.terminal import counting, evaluation_table
+    from ramify.evaluation.evalb import RULE
+    from ramify.evaluation.gold import load_gold
+    from ramify.parser.systems import System, common_rule, evaluate_systems
+    from ramify.terminal import counting, detail_tables, evalb_table, evaluation_table, results_console, run_lines
 
-    if (model is None) == (baseline is None):
-        raise RamifyError("Say what to evaluate, and only one: either --model FOLDER or --baseline NAME.")
-    system = baseline if model is None else room.load(model, device)
-    rule = None if words == "auto" else WordRule.from_name(words)
+    systems = [System.of("model", text) for text in model or ()]
+    systems += [System.of("predicted", text) for text in predicted or ()]
+    systems += [System.of("baseline", text) for text in baseline or ()]
+    if not systems:
+        raise RamifyError("Say what to evaluate: --model FOLDER, --predicted FILE or --baseline NAME.")
+    gold = load_gold(trees, common_rule(systems) if words == "auto" else WordRule.from_name(words), max_length)
     with counting(notes, "sentences") as on_sentence:
-        result = room.evaluate(
-            system,  # type: ignore[arg-type]
-            trees,
+        rows = evaluate_systems(
+            systems,
+            gold,
             convention=convention,
+            with_evalb=evalb,
             decoder=decoder,
-            word_rule=rule,
+            device=device,
             seed=seed,
             on_sentence=on_sentence,
         )
     if as_json:
-        typer.echo(json.dumps(result.as_record(), ensure_ascii=False))
+        print_lines(json.dumps(row.as_record(), ensure_ascii=False) for row in rows)
         return
-    console = Console()
-    console.print(evaluation_table([result]))
-    console.print(result.signature, highlight=False, soft_wrap=True)
+    console = results_console()
+    console.print(evaluation_table(rows))
+    for line in (*run_lines(rows), rows[0].signature):
+        console.print(line, markup=False)
+    if evalb:
+        console.print(evalb_table(rows))
+        console.print(gold.signed(*RULE), markup=False)
+    if details:
+        console.print(*detail_tables(rows), sep="\n")

@@ -49,7 +49,7 @@ class LineOutput:
     def write(self, lines: Iterable[str]) -> None:
         """All of them, each as soon as it is there."""
         if self.out is None or self._partial is None:
-            _print_lines(lines)
+            print_lines(lines)
             return
         try:
             with self._partial.open("ab" if self.lines_done else "wb") as handle:
@@ -81,7 +81,7 @@ def _whole_lines(path: Path) -> int:
     return lines
 
 
-def _print_lines(lines: Iterable[str]) -> None:
+def print_lines(lines: Iterable[str]) -> None:
     """To standard output; when whoever reads it has seen enough, that is no mistake."""
     try:
         for line in lines:

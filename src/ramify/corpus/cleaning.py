@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 from typing import Literal
@@ -92,7 +92,7 @@ def guess_word_rule(parses: Iterable[Parse]) -> WordRule:
     tokens, unspoken, punctuation = Counter[str](), Counter[str](), Counter[str]()
     for (tag, word), count in leaves.items():
         tokens[tag] += count
-        kinds = {"P"} if word in BRACKET_WORDS else {unicodedata.category(character)[0] for character in word}
+        kinds = _kinds_of_characters(word)
         if kinds <= {"P", "S"}:
             unspoken[tag] += count
             punctuation[tag] += count * ("P" in kinds)
@@ -110,9 +110,23 @@ def guess_word_rule(parses: Iterable[Parse]) -> WordRule:
     return WordRule(removed=frozenset(removed - {UNTAGGED}))
 
 
+def is_unspoken(word: str) -> bool:
+    """Whether a token is made of punctuation and symbols alone."""
+    return _kinds_of_characters(word) <= {"P", "S"}
+
+
+def _kinds_of_characters(word: str) -> set[str]:
+    """The first letters of their Unicode categories: P is punctuation, S a symbol."""
+    return {"P"} if word in BRACKET_WORDS else {unicodedata.category(character)[0] for character in word}
+
+
 def remove_non_words(parse: Parse, rule: WordRule) -> Parse:
     """`parse` without the leaves that are no words, and without constituents that held nothing else."""
-    keep = rule.which_are_words(parse.tags)
+    return keep_leaves(parse, rule.which_are_words(parse.tags))
+
+
+def keep_leaves(parse: Parse, keep: Sequence[bool]) -> Parse:
+    """`parse` with the leaves that `keep` is true of, and the constituents that still hold any."""
     if all(keep):
         return parse
     kept_before = np.zeros(len(keep) + 1, dtype=np.int32)

@@ -11,8 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.corpus.tree import Parse
+from ramify.errors import RamifyError
+from ramify.evaluation.gold import Gold, Prediction, unlabelled
+from ramify.evaluation.spans import Spans
 
-Spans = NDArray[np.int32]
+RANDOM_RUNS = 5
+"""Random trees are drawn so many times."""
 
 
 def left_branching(n: int) -> Spans:
@@ -58,6 +62,31 @@ BASELINES: dict[str, Callable[[Parse, np.random.Generator], Spans]] = {
     "oracle": lambda parse, _rng: oracle(parse.spans, len(parse)),
 }
 """By name, each from a gold parse (of which all but `oracle` use only the length) and a random generator."""
+
+
+def check_baseline(name: str) -> None:
+    """Refuse a baseline that is not known."""
+    if name not in BASELINES:
+        raise RamifyError(f"baseline {name!r} is unknown; choose one of {', '.join(BASELINES)}.")
+
+
+def baseline_predictions(
+    name: str, gold: Gold, seed: int = 0, on_sentence: Callable[[], None] = lambda: None
+) -> list[Prediction]:
+    """The trees of a baseline for every gold sentence: one prediction, or of random trees several draws."""
+    check_baseline(name)
+    if seed < 0:
+        raise RamifyError(f"seed is {seed}, but must be at least 0.")
+    system = f"{name} branching" if name in ("left", "right") else name
+    predictions = []
+    for run in range(RANDOM_RUNS if name == "random" else 1):
+        rng = np.random.default_rng([seed, run])
+        parses = []
+        for parse in gold.parses:
+            parses.append(unlabelled(parse.words, BASELINES[name](parse, rng)))
+            on_sentence()
+        predictions.append(Prediction(system, parses))
+    return predictions
 
 
 def _nodes(n: int) -> int:

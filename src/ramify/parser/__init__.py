@@ -1,7 +1,8 @@
 """A trained model as a person uses it: load, parse, score."""
 
+from ramify.evaluation.report import Evaluation
 from ramify.parser.analysis import FORMATS, Analysis
-from ramify.parser.evaluate import Evaluation, evaluate
+from ramify.parser.evaluate import evaluate
 from ramify.parser.folder import load
 from ramify.parser.parser import Parser
 

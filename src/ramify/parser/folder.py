@@ -30,6 +30,10 @@ METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensor
 FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, METRICS, CARD, CHECKPOINT)
 
 
+LEARNT_FROM_TEXT = "text"
+"""Stands for the rule for words where there were no trees"""
+
+
 def load(folder: str | Path, device: str = "auto") -> Parser:
     """The parser in a model folder."""
     folder = Path(folder)
@@ -44,7 +48,7 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
     grammar = empty_grammar(folder, config)
     weights, _ = load_tensors(part(folder, WEIGHTS), shapes_of(grammar.state_dict()))
     grammar.load_state_dict(weights, assign=True)
-    word_rule = None if config["words"] == "text" else WordRule.from_name(config["words"])
+    word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
     return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=word_rule, text_rules=rules)
 
 

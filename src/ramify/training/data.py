@@ -13,6 +13,7 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
+from ramify.parser.folder import LEARNT_FROM_TEXT
 from ramify.training.settings import Settings
 
 HELD_OUT_EVERY = 20
@@ -35,7 +36,7 @@ class Data:
     def describe(self) -> dict[str, Any]:
         """In terms of JSON: what a model's config tells about its data."""
         return {
-            "words": "text" if self.word_rule is None else str(self.word_rule),
+            "words": LEARNT_FROM_TEXT if self.word_rule is None else str(self.word_rule),
             "text": self.text_rules.as_record(),
             "data": {
                 name: {

@@ -1,0 +1,57 @@
+"""`ramify compare`: is one system better than another?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from ramify.cli.common import Decoder, Device, app, notes
+from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words
+
+Side = Annotated[str, typer.Argument(help="Model folder, file of trees, or name of a baseline.")]
+
+
+@app.command(epilog="Example: ramify compare right runs/mine test.trees")
+def compare(
+    a: Side,
+    b: Side,
+    trees: Gold,
+    convention: Counting = "tn",
+    decoder: Decoder = "mbr",
+    words: Words = "auto",
+    max_length: MaxLength = None,
+    samples: Annotated[int, typer.Option(min=1, help="How often sentences are drawn, and sides swapped.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="For the samples, and for random trees.")] = 0,
+    as_json: AsJson = False,
+    device: Device = "auto",
+) -> None:
+    """Test the difference of two systems' S-F1: paired bootstrap with a 95 % interval, and permutation test."""
+    from ramify.corpus.cleaning import WordRule
+    from ramify.evaluation.gold import load_gold
+    from ramify.evaluation.significance import compare_f1
+    from ramify.evaluation.spans import count_spans
+    from ramify.parser.systems import System, common_rule
+    from ramify.terminal import comparison_lines, counting, results_console
+
+    systems = [System.guess(a), System.guess(b)]
+    gold = load_gold(trees, common_rule(systems) if words == "auto" else WordRule.from_name(words), max_length)
+    with counting(notes, "sentences") as on_sentence:
+        # Of random trees the first draw: a test is between two lists of trees.
+        first, second = (
+            system.predictions(gold, decoder=decoder, device=device, seed=seed, on_sentence=on_sentence)[0]
+            for system in systems
+        )
+    ours, theirs = (count_spans(gold.spans, each.spans, gold.lengths, convention).f1 for each in (first, second))
+    found = compare_f1(ours, theirs, samples, seed)
+    names, means = (first.system, second.system), (100 * float(ours.mean()), 100 * float(theirs.mean()))
+    signature = gold.signature(convention)
+    if as_json:
+        systems_told = [{"system": name, "sentence_f1": mean} for name, mean in zip(names, means, strict=True)]
+        typer.echo(json.dumps({"systems": systems_told, **asdict(found), "signature": signature}, ensure_ascii=False))
+        return
+    console = results_console()
+    for line in (*comparison_lines(names, means, found), signature):
+        console.print(line, markup=False)

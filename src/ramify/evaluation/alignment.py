@@ -1,0 +1,176 @@
+"""Trees of any other system, aligned with the gold sentences by their words.
+
+The trees may have labels or none, `((the dog) barks)`, be binary or not, and contain punctuation or not. Words are
+the same whatever their case, the way brackets and quotes are written, and whether numbers are spelt out or `N`;
+`<unk>` is any word.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+
+import numpy as np
+
+from ramify.corpus.brackets import read_brackets
+from ramify.corpus.cleaning import is_unspoken, keep_leaves, normalise
+from ramify.corpus.reading import decoded_lines
+from ramify.corpus.tree import Parse
+from ramify.corpus.vocabulary import UNKNOWN
+from ramify.errors import RamifyError
+from ramify.evaluation.gold import SHORTEST, Gold, Prediction, unlabelled
+
+_SPELLINGS = {
+    "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",
+    "``": '"', "''": '"', "“": '"', "”": '"', "\\/": "/", "\\*": "*",
+}  # fmt: skip
+_SPELLING = re.compile("|".join(map(re.escape, _SPELLINGS)))
+
+
+class _MisfitError(Exception):
+    """Trees that are not of the gold sentences; how many of them are tells which way of reading is the right one."""
+
+    def __init__(self, message: str, fitting: int) -> None:
+        super().__init__(message)
+        self.fitting = fitting
+
+
+@dataclass(frozen=True)
+class _Tree:
+    parse: Parse
+    line: int
+    """On which it ends"""
+
+
+def read_prediction(file: str | Path, gold: Gold, system: str | None = None) -> Prediction:
+    """The trees of a file, one for each gold sentence, or for each of those with words, or with two words."""
+    path = Path(file)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RamifyError(f"{path}: cannot be read ({error.strerror}); give a file of bracketed trees.") from error
+    lines = list(decoded_lines(io.BytesIO(data), str(path)))
+    misfits = []
+    # Without labels `(the dog)` looks like a leaf, so only the gold words tell which way to read.
+    for labelled in (True, False):
+        try:
+            return _aligned(_trees(lines, str(path), labelled), gold, path, system or str(path))
+        except _MisfitError as misfit:
+            misfits.append(misfit)
+    raise RamifyError(str(max(misfits, key=lambda misfit: misfit.fitting)))
+
+
+def _trees(lines: Iterable[str], source: str, labelled: bool) -> Iterator[_Tree]:
+    line_number = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal line_number
+        for line in lines:
+            line_number += 1
+            yield line if labelled else line.replace("(", "(X ")
+
+    # The reader asks for no further line before it has given the tree.
+    for parse in read_brackets(counted(), source):
+        yield _Tree(parse if labelled else _without_labels(parse), line_number)
+
+
+def _without_labels(parse: Parse) -> Parse:
+    """Brackets alone; one right inside another, as in `((the dog))`, says nothing without a label."""
+    spans = list(dict.fromkeys(map(tuple, parse.spans.tolist())))
+    return unlabelled(parse.words, np.array(spans, dtype=np.int32).reshape(-1, 2))
+
+
+def _aligned(trees: Iterator[_Tree], gold: Gold, path: Path, system: str) -> Prediction:
+    try:
+        found = list(trees)
+    except RamifyError as error:
+        raise _MisfitError(str(error), -1) from error
+    places = _places_of_trees(len(found), gold)
+    count = (
+        f"there are {len(found)} trees where {gold.corpus.source} has {len(gold.corpus)}, "
+        f"{len(gold.parses)} of them to be scored"
+    )
+    whole: dict[int, tuple[Parse, Parse]] = {}
+    words: dict[int, Parse] = {}
+    for number, (tree, place) in enumerate(zip(found, places, strict=False)):
+        target = gold.corpus.parses[place]
+        is_word = gold.rule.which_are_words(target.tags)
+        try:
+            keep, present = _matching(tree.parse.words, target.words, is_word)
+        except ValueError as error:
+            also = "" if len(found) == len(places) else f", and {count}"
+            raise _MisfitError(
+                f"{path}, line {tree.line}: {error} (tree {place + 1} of {gold.corpus.source}){also}; "
+                "give trees of the same sentences in the same order.",
+                number,
+            ) from error
+        predicted = keep_leaves(tree.parse, keep)
+        whole[place] = keep_leaves(target, present), predicted
+        words[place] = keep_leaves(predicted, list(compress(is_word, present)))
+    if len(found) != len(places):
+        raise _MisfitError(f"{path}: {count}; give a tree for each.", len(found))
+    return Prediction(system, [words[place] for place in gold.places], whole=list(whole.values()))
+
+
+def _places_of_trees(trees: int, gold: Gold) -> Sequence[int]:
+    """Which gold sentences so many trees are of: all, those with words, with two words, or those to be scored."""
+    words = [sum(gold.rule.which_are_words(parse.tags)) for parse in gold.corpus.parses]
+    # Each of these holds the next, so their numbers tell them apart.
+    choices: list[Sequence[int]] = [
+        range(len(words)),
+        [place for place, length in enumerate(words) if length > 0],
+        [place for place, length in enumerate(words) if length >= SHORTEST],
+        gold.places,
+    ]
+    return min(choices, key=lambda places: abs(len(places) - trees))
+
+
+def _matching(
+    predicted: Sequence[str], gold: Sequence[str], is_word: Sequence[bool]
+) -> tuple[Sequence[bool], Sequence[bool]]:
+    """Which predicted and which gold leaves are in both trees; every gold word must be.
+
+    Raises ValueError with the first difference.
+    """
+    ours, theirs = [comparable(word) for word in gold], [comparable(word) for word in predicted]
+    for present in (is_word, [True] * len(ours)):
+        if _same_words(theirs, list(compress(ours, present))):
+            return [True] * len(theirs), present
+    keep: list[bool] = []
+    found: list[bool] = []
+    while len(found) < len(ours) or len(keep) < len(theirs):
+        upcoming = theirs[len(keep)] if len(keep) < len(theirs) else None
+        expected = ours[len(found)] if len(found) < len(ours) else None
+        if upcoming is not None and expected is not None and _same(upcoming, expected):
+            keep.append(True)
+            found.append(True)
+        elif expected is not None and not is_word[len(found)]:
+            found.append(False)
+        elif upcoming is not None and is_unspoken(upcoming):
+            keep.append(False)
+        elif upcoming is None:
+            raise ValueError(f"the tree ends before the gold word {gold[len(found)]!r}")
+        elif expected is None:
+            raise ValueError(f"word {len(keep) + 1}, {predicted[len(keep)]!r}, is not in the gold tree")
+        else:
+            raise ValueError(
+                f"word {len(keep) + 1} is {predicted[len(keep)]!r} where the gold tree has {gold[len(found)]!r}"
+            )
+    return keep, found
+
+
+def _same_words(predicted: Sequence[str], gold: Sequence[str]) -> bool:
+    return len(predicted) == len(gold) and all(map(_same, predicted, gold))
+
+
+def _same(predicted: str, gold: str) -> bool:
+    return predicted in (gold, UNKNOWN)
+
+
+def comparable(word: str) -> str:
+    """`word` as it is compared: lower case, numbers as `n`, brackets, quotes and slashes in one spelling."""
+    return normalise(_SPELLING.sub(lambda found: _SPELLINGS[found.group()], word.lower())).lower()

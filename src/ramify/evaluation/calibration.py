@@ -1,0 +1,63 @@
+"""Whether spans that a grammar believes in with probability p are constituents that often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.evaluation.spans import Spans
+
+BINS = 10
+"""Posteriors are sorted into so many bins of equal width."""
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Spans of like posterior."""
+
+    low: float
+    high: float
+    spans: int
+    mean_posterior: float | None
+    """None where there is no span"""
+    share_gold: float | None
+    """How many of them are gold constituents"""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The reliability table, and the mean gap in it between belief and truth, weighted by spans."""
+
+    expected_calibration_error: float
+    bins: tuple[ReliabilityBin, ...]
+
+    @classmethod
+    def of(cls, counts: NDArray[np.float64]) -> Reliability:
+        """From the sum of the `reliability_counts` of all sentences."""
+        spans, belief, truth = counts
+        edges = np.linspace(0, 1, BINS + 1).round(6).tolist()
+        bins = tuple(
+            ReliabilityBin(low, high, int(n), float(p / n) if n else None, float(t / n) if n else None)
+            for low, high, n, p, t in zip(edges, edges[1:], spans, belief, truth, strict=False)
+        )
+        return cls(float(np.abs(belief - truth).sum() / max(spans.sum(), 1)), bins)
+
+
+def reliability_counts(posteriors: NDArray[np.float32], gold: Spans) -> NDArray[np.float64]:
+    """Of one sentence for each bin the spans, the sum of their posteriors, and how many are gold: (3, BINS).
+
+    `posteriors` (N+1, N+1) has at [i, j] the probability that words[i:j] are a constituent. All spans of two
+    words or more count but the whole sentence, of which every grammar is sure.
+    """
+    n = len(posteriors) - 1
+    is_gold = np.zeros(posteriors.shape, dtype=bool)
+    is_gold[gold[:, 0], gold[:, 1]] = True
+    start, end = np.triu_indices(n + 1, 2)
+    inside = end - start < n
+    start, end = start[inside], end[inside]
+    belief = np.clip(posteriors[start, end].astype(np.float64), 0, 1)
+    place = np.minimum((belief * BINS).astype(np.int64), BINS - 1)
+    weights = (np.ones(len(belief)), belief, is_gold[start, end])
+    return np.stack([np.bincount(place, weight, minlength=BINS) for weight in weights])

@@ -1,0 +1,99 @@
+"""What is scored: the sentences of a treebank, and what a system says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ramify.corpus.cleaning import WordRule, guess_word_rule, remove_non_words
+from ramify.corpus.reading import Corpus, read_sentences
+from ramify.corpus.tree import UNTAGGED, Parse
+from ramify.errors import RamifyError
+from ramify.evaluation.calibration import Reliability
+from ramify.evaluation.scores import range_name
+from ramify.evaluation.spans import Convention, Spans
+from ramify.version import VERSION
+
+SHORTEST = 2
+"""A sentence of one word has nothing to bracket."""
+
+
+@dataclass(frozen=True)
+class Gold:
+    """A treebank ready for scoring."""
+
+    corpus: Corpus
+    """As it was read, punctuation and short sentences included"""
+    rule: WordRule
+    parses: list[Parse]
+    """Words alone, of the lengths that are scored"""
+    places: list[int]
+    """Of each of these parses in the corpus"""
+    longest: int | None = None
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """In words."""
+        return [len(parse) for parse in self.parses]
+
+    @cached_property
+    def spans(self) -> list[Spans]:
+        """The constituents of each sentence."""
+        return [parse.spans for parse in self.parses]
+
+    def signature(self, convention: Convention) -> str:
+        """What must stand beside a score for it to be compared: version, convention, words, sentences, data."""
+        sentences = f"sentences of {range_name(SHORTEST, self.longest)} words"
+        return self.signed(f"S-F1 {convention}", f"words {self.rule}", sentences)
+
+    def signed(self, *parts: str) -> str:
+        """A signature with these parts between version and data."""
+        return " | ".join([f"ramify {VERSION}", *parts, f"data sha256:{self.corpus.checksum[:8]}"])
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A system's trees for the gold sentences, in their order."""
+
+    system: str
+    parses: Sequence[Parse]
+    """Of the same words; labels that the system does not know are empty, tags `_`"""
+    log_probabilities: Sequence[float] | None = None
+    """log p(w) of each sentence in nats, from systems that have it"""
+    calibration: Reliability | None = None
+    whole: Sequence[tuple[Parse, Parse]] | None = None
+    """Gold and predicted trees with all leaves they share, punctuation included, of all sentences predicted"""
+
+    @property
+    def spans(self) -> list[Spans]:
+        """The constituents of each sentence."""
+        return [parse.spans for parse in self.parses]
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the system labels its constituents."""
+        return any(map(any, (parse.labels for parse in self.parses)))
+
+
+def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest: int | None = None) -> Gold:
+    """A treebank to score sentences of two to `longest` words of; the rule for words is guessed if not given."""
+    corpus = trees if isinstance(trees, Corpus) else read_sentences(trees)
+    if not corpus.has_trees:
+        raise RamifyError(f"{corpus.source}: there are no trees to score against; give a file of bracketed trees.")
+    rule = rule or guess_word_rule(corpus.parses)
+    cleaned = [remove_non_words(parse, rule) for parse in corpus.parses]
+    places = [
+        place for place, parse in enumerate(cleaned) if len(parse) >= SHORTEST and len(parse) <= (longest or len(parse))
+    ]
+    if not places:
+        raise RamifyError(
+            f"{corpus.source}: no sentence has {range_name(SHORTEST, longest)} words; there is nothing to score."
+        )
+    return Gold(corpus, rule, [cleaned[place] for place in places], places, longest)
+
+
+def unlabelled(words: Sequence[str], spans: Spans) -> Parse:
+    """A tree of which only the brackets are known."""
+    return Parse(tuple(words), (UNTAGGED,) * len(words), spans, ("",) * len(spans))

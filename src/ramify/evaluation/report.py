@@ -1,0 +1,124 @@
+"""Everything that is told about one system on one treebank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ramify.corpus.tree import UNTAGGED
+from ramify.evaluation.calibration import Reliability
+from ramify.evaluation.evalb import RULE, EvalbScores, evalb
+from ramify.evaluation.gold import Gold, Prediction
+from ramify.evaluation.labels import Agreement, LabelRecall, agreement, labels_of_shared_spans, recall_by_label
+from ramify.evaluation.scores import Scores, perplexity, scores_by_length
+from ramify.evaluation.spans import CONVENTIONS, Convention, count_spans
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How one system does on one treebank; the signature says how it was counted."""
+
+    system: str
+    scores: Scores
+    by_convention: dict[Convention, Scores]
+    """`scores` are those of the convention in the signature, as are those by length."""
+    by_length: dict[str, Scores]
+    recall_by_label: dict[str, LabelRecall]
+    labels: Agreement | None
+    """Of the labels of correct brackets with the gold ones; None for systems without labels"""
+    recall_homogeneity: float | None
+    """Recall of the spans that have labels to compare, times the homogeneity of these labels"""
+    tags: Agreement | None
+    calibration: Reliability | None
+    """Of span posteriors, for systems that have them"""
+    perplexity: float | None
+    """None for systems that give no probabilities"""
+    impossible: int
+    """Sentences of two words or more that the grammar cannot derive: p(w) = 0"""
+    evalb: dict[str, EvalbScores] | None
+    """EVALB's summary, if it was asked for and there are labels"""
+    evalb_signature: str | None
+    signature: str
+    run_f1: tuple[float, ...] = ()
+    """S-F1 of each run, where this is the mean over several"""
+    best_by_dev_likelihood: str | None = None
+    """Of several trained runs the one that is chosen without looking at trees"""
+
+    @property
+    def f1_std(self) -> float | None:
+        """The biased standard deviation of S-F1 over the runs: divided by their number."""
+        return float(np.std(self.run_f1)) if self.run_f1 else None
+
+    @property
+    def f1_max(self) -> float | None:
+        """S-F1 of the best run."""
+        return max(self.run_f1) if self.run_f1 else None
+
+    def as_record(self) -> dict[str, object]:
+        """In terms of JSON; an infinite perplexity is null."""
+        record = asdict(self) | {"f1_std": self.f1_std, "f1_max": self.f1_max}
+        if self.perplexity is not None and not np.isfinite(self.perplexity):
+            record["perplexity"] = None
+        return record
+
+
+def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", with_evalb: bool = False) -> Evaluation:
+    """Everything there is to say about a prediction."""
+    spans = prediction.spans
+    counts = {name: count_spans(gold.spans, spans, gold.lengths, name) for name in {*CONVENTIONS, convention}}
+    by_convention = {name: Scores.of(counts[name]) for name in CONVENTIONS}
+    labels = agreement(*labels_of_shared_spans(gold.parses, prediction.parses)) if prediction.has_labels else None
+    log_p = prediction.log_probabilities
+    with_evalb = with_evalb and prediction.has_labels
+    return Evaluation(
+        system=prediction.system,
+        scores=by_convention[convention],
+        by_convention=by_convention,
+        by_length=scores_by_length(counts[convention], gold.lengths),
+        recall_by_label=recall_by_label(gold.parses, spans),
+        labels=labels,
+        # Spans with labels to compare are those of the convention `tn`.
+        recall_homogeneity=None if labels is None else by_convention["tn"].recall * labels.homogeneity / 100,
+        tags=_tag_agreement(gold, prediction),
+        calibration=prediction.calibration,
+        perplexity=None if log_p is None else perplexity(log_p, gold.lengths),
+        impossible=0 if log_p is None else int(np.isinf(log_p).sum()),
+        evalb=evalb(prediction.whole or zip(gold.parses, prediction.parses, strict=True)) if with_evalb else None,
+        evalb_signature=gold.signed(*RULE) if with_evalb else None,
+        signature=gold.signature(convention),
+    )
+
+
+def mean_of_runs(runs: Sequence[Evaluation], system: str, best: str | None = None) -> Evaluation:
+    """The mean of every score over runs of one system on the same sentences; one run is its own mean."""
+    f1 = tuple(run.scores.sentence_f1 for run in runs)
+    mean: Evaluation = _mean(runs)
+    return replace(mean, system=system, run_f1=f1 if len(runs) > 1 else (), best_by_dev_likelihood=best)
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    """The mean of every number in a nest of dataclasses, dictionaries and tuples; None where one is missing."""
+    first = values[0]
+    if any(value is None for value in values):
+        return None
+    if is_dataclass(first):
+        parts = {field.name: _mean([getattr(value, field.name) for value in values]) for field in fields(first)}
+        return replace(first, **parts)  # type: ignore[type-var]
+    if isinstance(first, dict):
+        return {key: _mean([value[key] for value in values]) for key in first}
+    if isinstance(first, tuple):
+        return tuple(_mean(parts) for parts in zip(*values, strict=True))
+    if isinstance(first, int):
+        return round(np.mean(values))
+    return float(np.mean(values)) if isinstance(first, float) else first
+
+
+def _tag_agreement(gold: Gold, prediction: Prediction) -> Agreement | None:
+    truth, induced = (
+        list(chain.from_iterable(parse.tags for parse in parses)) for parses in (gold.parses, prediction.parses)
+    )
+    return None if {UNTAGGED} in (set(truth), set(induced)) else agreement(truth, induced)

@@ -1,0 +1,144 @@
+"""Systems as a person names them: model folders, files of trees, baselines; several runs of one are told together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ramify.corpus.cleaning import WordRule
+from ramify.errors import RamifyError
+from ramify.evaluation.alignment import read_prediction
+from ramify.evaluation.baselines import BASELINES, baseline_predictions
+from ramify.evaluation.gold import Gold, Prediction
+from ramify.evaluation.report import Evaluation, mean_of_runs, score
+from ramify.evaluation.spans import Convention
+from ramify.parser.evaluate import predict
+from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, read_config
+
+Kind = Literal["model", "predicted", "baseline"]
+
+
+@dataclass(frozen=True)
+class System:
+    """One system, and how to get its trees."""
+
+    kind: Kind
+    name: str
+    path: Path
+    """Folder of a model, file of trees; of a baseline its name"""
+    group: str
+    """Runs of one system share it: a name given by hand, or all of a model's settings but the seed"""
+    config: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kind: Kind, text: str) -> System:
+        """From `PATH` or `NAME=PATH`."""
+        given, _, rest = text.partition("=")
+        named = bool(given and rest) and not Path(text).exists()
+        path, name = Path(rest if named else text), given if named else text
+        config = read_config(path) if kind == "model" else {}
+        group = _settings_but_seed(config) if kind == "model" and not named else name
+        return cls(kind, name, path, group, config)
+
+    @classmethod
+    def guess(cls, text: str) -> System:
+        """A folder is a model, a file holds trees, and else it may be the name of a baseline."""
+        if text in BASELINES and not Path(text).exists():
+            return cls.of("baseline", text)
+        path = Path(text if Path(text).exists() else text.partition("=")[2] or text)
+        if not path.exists():
+            raise RamifyError(
+                f"{text}: is no model folder, no file of trees and no baseline; "
+                f"check the name (baselines are {', '.join(BASELINES)})."
+            )
+        return cls.of("model" if path.is_dir() else "predicted", text)
+
+    def predictions(
+        self, gold: Gold, *, decoder: str, device: str, seed: int, on_sentence: Callable[[], None]
+    ) -> list[Prediction]:
+        """Its trees for the gold sentences; of random trees several draws."""
+        if self.kind == "baseline":
+            return baseline_predictions(str(self.path), gold, seed, on_sentence)
+        if self.kind == "predicted":
+            return [read_prediction(self.path, gold, self.name)]
+        return [predict(load(self.path, device), gold, self.name, decoder, on_sentence)]
+
+
+def common_rule(systems: Sequence[System]) -> WordRule | None:
+    """The rule for words that the models were trained with; None where no model has one."""
+    models = (system for system in systems if system.kind == "model")
+    # A model that was learnt from text goes with any rule.
+    rules = {str(model.config["words"]): model.name for model in models if model.config["words"] != LEARNT_FROM_TEXT}
+    if len(rules) > 1:
+        told = ", ".join(f"{name} with {rule}" for rule, name in rules.items())
+        raise RamifyError(f"The models were trained with different rules for words ({told}); say which with --words.")
+    return WordRule.from_name(next(iter(rules))) if rules else None
+
+
+def evaluate_systems(
+    systems: Sequence[System],
+    gold: Gold,
+    *,
+    convention: Convention = "tn",
+    with_evalb: bool = False,
+    decoder: str = "mbr",
+    device: str = "auto",
+    seed: int = 0,
+    on_sentence: Callable[[], None] = lambda: None,
+) -> list[Evaluation]:
+    """The scores of each system and, behind the runs of one that has several, their mean."""
+    groups: dict[str, list[System]] = {}
+    for system in systems:
+        groups.setdefault(system.group, []).append(system)
+    rows: list[Evaluation] = []
+    for runs in groups.values():
+        found = []
+        for number, run in enumerate(runs, start=1):
+            predictions = run.predictions(gold, decoder=decoder, device=device, seed=seed, on_sentence=on_sentence)
+            results = [score(gold, each, convention, with_evalb) for each in predictions]
+            name = results[0].system
+            # Runs of one name are told apart by their number.
+            alone = sum(other.name == run.name for other in runs) == 1
+            found.append(mean_of_runs(results, name if alone else f"{name} #{number}"))
+        rows += found
+        if len(runs) > 1:
+            rows.append(_mean_row(runs, found))
+    return rows
+
+
+def _mean_row(runs: Sequence[System], found: Sequence[Evaluation]) -> Evaluation:
+    name = runs[0].name if runs[0].name == runs[-1].name else f"{runs[0].name} ... {runs[-1].name}"
+    likelihood = _dev_perplexities(runs)
+    best = None if likelihood is None else found[likelihood.index(min(likelihood))].system
+    return mean_of_runs(found, f"mean of {len(runs)}: {name}", best)
+
+
+def _dev_perplexities(runs: Sequence[System]) -> list[float] | None:
+    """Of the epoch that each model is of; None if the runs cannot be compared by it."""
+    data = {json.dumps(run.config.get("data"), sort_keys=True) for run in runs}
+    if len(data) > 1 or not all((run.path / METRICS).is_file() for run in runs):
+        return None
+    return [_dev_perplexity(run.path / METRICS) for run in runs]
+
+
+def _dev_perplexity(metrics: Path) -> float:
+    try:
+        lines = metrics.read_text(encoding="utf-8").splitlines()
+        return min(float(json.loads(line)["dev_perplexity"]) for line in lines if line.strip())
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RamifyError(
+            f"{metrics}: does not tell the dev perplexity of every epoch; was the file edited?"
+        ) from error
+
+
+def _settings_but_seed(config: dict[str, Any]) -> str:
+    settings = config.get("settings")
+    if isinstance(settings, dict):
+        settings = {
+            name: value for name, value in settings.items() if name not in ("seed", "device", "checkpoint_minutes")
+        }
+    told = {"settings": settings, **{name: config.get(name) for name in ("model", "grammar", "words", "data")}}
+    return json.dumps(told, sort_keys=True)
