@@ -35,6 +35,7 @@ def training_progress(console: Console, epochs: int) -> Iterator[ProgressCallbac
         TextColumn("left"),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
     with bar:
         task = bar.add_task("", total=None, epoch=f"1/{epochs}", rate=0.0, perplexity=float("nan"))
@@ -65,7 +66,7 @@ def training_progress(console: Console, epochs: int) -> Iterator[ProgressCallbac
 def counting(console: Console, what: str) -> Iterator[Callable[[], None]]:
     """A counter for work of unknown size."""
     columns = (TextColumn(what), BarColumn(bar_width=24), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
         yield lambda: bar.advance(task)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from ramify.corpus.cleaning import NormalForm
@@ -40,8 +40,8 @@ class TextRules:
 
     def sentence_of(self, tokens: Iterable[str], where: str = "") -> Sentence:
         """One sentence, given as its tokens."""
-        tokens = tuple(tokens)
-        return Sentence.from_tokens(tokens, [token not in self.punctuation for token in tokens], where)
+        sentence = Sentence.from_tokens(tuple(tokens), where=where)
+        return replace(sentence, is_word=tuple(token not in self.punctuation for token in sentence.tokens))
 
     def sentences(self, lines: Iterable[str], source: str) -> Iterator[Sentence]:
         """All sentences: one a line, blank ones too, or those of each paragraph between blank lines."""

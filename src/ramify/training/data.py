@@ -70,7 +70,7 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
         _check_text(data, settings)
     train = data.words_only(word_rule or TEXT_WORDS)
     if dev is None:
-        every = min(HELD_OUT_EVERY, len(train))  # of fewer sentences the last
+        every = max(1, min(HELD_OUT_EVERY, len(train)))  # of fewer sentences the last
         kept = [parse for i, parse in enumerate(train.parses, start=1) if i % every]
         dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
     else:

@@ -1,0 +1,273 @@
+"""Forty mistakes and more: each ends with one sentence that helps, exit code 2, no traceback, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from ramify.corpus.brackets import write_brackets
+from ramify.corpus.builtin import builtin_treebank
+from ramify.parser.tensors import save_tensors
+from tests.command import ramify
+
+SMALL = "--preterminals 8 --rank 8 --embedding 16 --epochs 1 --batch-size 16".split()
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Text, trees, and a model that learnt from each."""
+    place = tmp_path_factory.mktemp("good")
+    parses = builtin_treebank(0, train=60, dev=1, test=1)["train"]
+    (place / "trees").write_text("".join(write_brackets(parse) + "\n" for parse in parses))
+    (place / "text").write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
+    assert ramify("train", place / "text", "--out", place / "model", *SMALL).returncode == 0
+    return place
+
+
+@pytest.fixture
+def place(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy to spoil, and to stand in."""
+    copy = tmp_path / "place"
+    shutil.copytree(prepared, copy)
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def writes(name: str, content: str | bytes) -> Callable[[Path], None]:
+    return lambda place: (place / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def configures(**changes: object) -> Callable[[Path], None]:
+    def change(place: Path) -> None:
+        path = place / "model" / "config.json"
+        config = json.loads(path.read_text())
+        for name, value in changes.items():
+            if name in config["grammar"] and name != "words":
+                config["grammar"][name] = value
+            else:
+                config[name] = value
+        path.write_text(json.dumps(config))
+
+    return change
+
+
+def removes(name: str) -> Callable[[Path], None]:
+    return lambda place: (place / "model" / name).unlink()
+
+
+def links(name: str) -> Callable[[Path], None]:
+    def link(place: Path) -> None:
+        outside = place / "outside"
+        (place / "model" / name).rename(outside)
+        (place / "model" / name).symlink_to(outside)
+
+    return link
+
+
+def weighs(value: float) -> Callable[[Path], None]:
+    def spoil(place: Path) -> None:
+        path = place / "model" / "model.safetensors"
+        tensors = load_file(path)
+        next(iter(tensors.values())).view(-1)[0] = value
+        save_tensors(path, tensors)
+
+    return spoil
+
+
+def flips_a_bit(place: Path) -> None:
+    path = place / "model" / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 4
+    path.write_bytes(content)
+
+
+def nothing(_: Path) -> None:
+    pass
+
+
+TRAIN, PARSE = "train {} --out out " + " ".join(SMALL), "parse -m model {}"
+
+CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    # What there is to read
+    "a missing file to train on": (nothing, TRAIN.format("nowhere"), "nowhere: there is no such file or folder"),
+    "a missing file to parse": (nothing, PARSE.format("nowhere"), "nowhere: cannot be read (No such file"),
+    "a missing file to score": (nothing, "score -m model nowhere", "nowhere: cannot be read"),
+    "missing gold trees": (nothing, "evaluate -m model nowhere", "nowhere: there is no such file or folder"),
+    "a missing dev set": (nothing, TRAIN.format("text") + " --dev nowhere", "nowhere: there is no such file"),
+    "a folder to parse": (nothing, PARSE.format("."), ".: cannot be read (Is a directory)"),
+    "an empty file": (writes("bad", ""), TRAIN.format("bad"), "bad: there is no sentence in it"),
+    "blank lines alone": (writes("bad", "\n  \n\t\n"), TRAIN.format("bad"), "bad: there is no sentence in it"),
+    "an empty folder": (lambda p: (p / "bad").mkdir(), TRAIN.format("bad"), "bad: this folder holds no files"),
+    "latin-1": (writes("bad", b"a b\ncaf\xe9 c\n"), TRAIN.format("bad"), "bad, line 2: this is not UTF-8"),
+    "UTF-16": (writes("bad", "a b c".encode("utf-16")), PARSE.format("bad"), "bad, line 1: this is not UTF-8"),
+    "one-word sentences": (writes("bad", "a\nb\nc\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
+    "punctuation alone": (writes("bad", ". .\n! !\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
+    "long sentences alone": (writes("bad", "a " * 50), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
+    "one sentence alone": (writes("bad", "a b c\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
+    "Chinese without spaces": (
+        writes("bad", "我昨天在图书馆看了三本很有意思的书\n" * 9),
+        TRAIN.format("bad"),
+        "bad: this looks like Chinese or Japanese without spaces between the words",
+    ),
+    "a bracket never closed": (
+        writes("bad", "(S (A a) (B b))\n(S (A a) (B b)\n"),
+        TRAIN.format("bad"),
+        "bad, line 2: the tree begun here is never closed",
+    ),
+    "a bracket too many": (
+        writes("bad", "(S (A a) (B b)))\n"),
+        TRAIN.format("bad"),
+        "bad, line 1: a ')' closes no bracket",
+    ),
+    "a bracket without a word": (
+        writes("bad", "(S (A a) (B ))\n"),
+        TRAIN.format("bad"),
+        "bad, line 1: the bracket '(B)' holds no word",
+    ),
+    "text said to be trees": (nothing, TRAIN.format("text") + " --input brackets", "text, line 1:"),
+    "text in place of gold trees": (nothing, "evaluate -m model text", "text: there are no trees to score against"),
+    "a folder of trees and text": (
+        lambda p: [(p / "bad").mkdir(), *(shutil.copy(p / name, p / "bad") for name in ("text", "trees"))],
+        TRAIN.format("bad"),
+        "trees holds trees and text text; keep one kind",
+    ),
+    "a sentence too long for memory": (
+        writes("bad", "one two\n" + "a " * 200_000),
+        PARSE.format("bad"),
+        "bad, line 2: a sentence of 200,000 words needs about",
+    ),
+    # Options
+    "no preterminals": (nothing, TRAIN.format("text") + " --preterminals 0", "preterminals is 0, but must lie between"),
+    "a negative rank": (nothing, TRAIN.format("text") + " --rank -5", "rank is -5, but must lie between 1 and"),
+    "far too many symbols": (
+        nothing,
+        TRAIN.format("text") + " --preterminals 1000000 --embedding 9000",
+        "parameters; take fewer symbols",
+    ),
+    "a rate of zero": (nothing, TRAIN.format("text") + " --learning-rate 0", "learning_rate is 0.0, but must be a pos"),
+    "an unknown family": (nothing, TRAIN.format("text") + " --model gpt", "model 'gpt' is unknown; choose one of"),
+    "an unknown language": (nothing, TRAIN.format("text") + " --tokenise tlh", "spaCy has no tokeniser for 'tlh'"),
+    "an unknown normal form": (nothing, TRAIN.format("text") + " --normal-form X", "normal_form 'X' is unknown"),
+    "an unknown device": (nothing, PARSE.format("text") + " --device tpu", "device 'tpu' is not available here"),
+    "tags for text": (nothing, TRAIN.format("text") + " --words ptb", "text: is text, so no tags tell"),
+    "splitting trees": (nothing, TRAIN.format("trees") + " --split-sentences", "trees: holds trees, one a sentence"),
+    "resuming and overwriting": (nothing, TRAIN.format("text") + " --resume --overwrite", "one of --resume and --over"),
+    "resuming no file": (nothing, PARSE.format("text") + " --resume", "give its name with --out"),
+    "resuming a drawing": (
+        nothing,
+        PARSE.format("text") + " --format pretty --out x --resume",
+        "cannot be gone on with; choose another",
+    ),
+    "a setting nobody knows": (
+        writes("bad", "colour = 3"),
+        TRAIN.format("text") + " --config bad",
+        "bad: 'colour' is no setting",
+    ),
+    "a setting of another type": (
+        writes("bad", "epochs = 'x'"),
+        TRAIN.format("text") + " --config bad",
+        "bad: epochs is 'x', but must be of type",
+    ),
+    "settings that are no TOML": (
+        writes("bad", "= ="),
+        TRAIN.format("text") + " --config bad",
+        "bad: cannot be read as a TOML file",
+    ),
+    # What must not be lost
+    "a folder in use": (nothing, "train text --out model", "model: is not empty; give another folder, --resume"),
+    "a folder of other things": (
+        lambda p: [(p / "bad").mkdir(), (p / "bad" / "mine").write_text("x")],
+        "train text --out bad --overwrite",
+        "bad: is not empty and holds no ramify run",
+    ),
+    "a file where the run should go": (
+        nothing,
+        "train text --out trees",
+        "trees: is a file; give the name of a folder",
+    ),
+    "a folder that cannot be made": (nothing, "train text --out /dev/null/x --epochs 1", "/dev/null/x: cannot be made"),
+    "trees over a file": (nothing, PARSE.format("text") + " --out trees", "trees: is there already; give another name"),
+    "trees into a folder": (nothing, PARSE.format("text") + " --out model", "model: is a folder; give the name of a"),
+    "trees of a run that stopped": (
+        writes("x.partial", "(TOP"),
+        PARSE.format("text") + " --out x",
+        "x.partial: was left by a run that stopped",
+    ),
+    # Models from strangers
+    "no model": (nothing, "parse -m nowhere text", "nowhere: is no model folder: it has no config.json"),
+    "a config that is no JSON": (writes("model/config.json", "{"), PARSE.format("text"), "cannot be read as JSON"),
+    "a config nested too deeply": (
+        writes("model/config.json", "[" * 100_000),
+        PARSE.format("text"),
+        "config.json: cannot be read as JSON",
+    ),
+    "a config of another format": (configures(format=99), PARSE.format("text"), "is not of model format 2"),
+    "a model that is no name": (configures(model=["x"]), PARSE.format("text"), "does not describe a grammar"),
+    "a size that is none": (configures(rank=-1), PARSE.format("text"), "rank must be a whole number from 1"),
+    "a size beyond all memory": (
+        configures(rank=9_999_999, nonterminals=9_999_999),
+        PARSE.format("text"),
+        "GB of memory, and",
+    ),
+    "a size that does not fit": (configures(rank=9), PARSE.format("text"), "does not fit the folder's config;"),
+    "a setting nobody built in": (configures(grammar={"words": 193, "x": 1}), PARSE.format("text"), "model/"),
+    "unknown punctuation": (
+        configures(text={"tokenise": "en", "normal_form": "NFC"}),
+        PARSE.format("text"),
+        "punctuat",
+    ),
+    "no vocabulary": (removes("vocab.txt"), PARSE.format("text"), "model: has no vocab.txt"),
+    "no weights": (removes("model.safetensors"), PARSE.format("text"), "model: has no model.safetensors"),
+    "a vocabulary cut short": (writes("model/vocab.txt", "<unk>\na\n"), PARSE.format("text"), "holds 2 words, but"),
+    "a vocabulary without unknown": (writes("model/vocab.txt", "a\nb\n"), PARSE.format("text"), "must be <unk>"),
+    "a part that leads elsewhere": (
+        links("vocab.txt"),
+        PARSE.format("text"),
+        "vocab.txt: leads out of the model folder",
+    ),
+    "weights cut short": (
+        writes("model/model.safetensors", b"\x08"),
+        PARSE.format("text"),
+        "model.safetensors: is dam",
+    ),
+    "weights with a bit flipped": (flips_a_bit, PARSE.format("text"), "model.safetensors: its checksum does not fit"),
+    "weights that are no numbers": (weighs(float("nan")), PARSE.format("text"), "holds numbers that are not finite"),
+    "weights without end": (weighs(float("inf")), PARSE.format("text"), "holds numbers that are not finite"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "command", "message"), CASES.values(), ids=CASES.keys())
+def test_a_mistake_is_one_sentence(place: Path, spoil: Callable[[Path], object], command: str, message: str) -> None:
+    spoil(place)
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    result = ramify(*command.split())
+    assert result.returncode == 2, result
+    complaint = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
+    assert len(complaint) == 1, result.stderr
+    assert complaint[0].startswith("error: ")
+    assert message in complaint[0]
+    assert complaint[0].rstrip().endswith((".", ")"))
+    assert "Traceback" not in result.stderr
+    assert not result.stdout or command.startswith("parse")
+    after = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    assert {path: after.get(path) for path in before} == before, "something of the user's was changed"
+    assert not (place / "out").exists()
+
+
+def test_a_pipe_in_place_of_a_part_is_refused_at_once(place: Path) -> None:
+    (place / "model" / "vocab.txt").unlink()
+    os.mkfifo(place / "model" / "vocab.txt")
+    assert "is no plain file" in ramify("parse", "-m", "model", "text").stderr
+
+
+def test_names_of_tensors_are_no_code(place: Path) -> None:
+    path = place / "model" / "model.safetensors"
+    save_tensors(path, {**load_file(path), "../escape": torch.zeros(1)})
+    assert "../escape has the wrong shape or type" in ramify("parse", "-m", "model", "text").stderr

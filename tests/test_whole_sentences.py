@@ -1,0 +1,195 @@
+"""What comes in comes out: every token, in its place, in a tree without gaps."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import nltk
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramify.corpus.brackets import read_brackets
+from ramify.corpus.builtin import builtin_grammar
+from ramify.corpus.sentence import Sentence
+from ramify.corpus.text import TextRules
+from ramify.errors import RamifyError, Stopped
+from ramify.parser import FORMATS, Parser
+from ramify.parser.batches import chart_bytes
+from tests.command import ramify
+
+ANY_LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
+TEN_SENTENCES = [
+    '"Where," she asked, "did you put the (very old) map?"',
+    "The well-known U.S. firm lost $1,234.50—nearly 3.5%—in 2009.",
+    "He didn't say that Smith & Sons' offer wasn't good enough...",
+    "राम ने कहा, “चलो, घर चलते हैं।”",
+    "هل أنت هنا؟ نعم، أنا هنا.",
+    "[Note: the meeting is at 10:30, not 11:00!]",
+    "It was – so they said – the best-selling book; nobody read it.",
+    "",
+    "Stop!",
+    "‘Ünïcödé’ naïve café 你好 😀 e-mail: me@example.org",
+]
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    true = Parser.from_binary_grammar(builtin_grammar())
+    return Parser(true.grammar, true.vocabulary, true.labels, true.tags, text_rules=TextRules("en"))
+
+
+def check(parser: Parser, line: str) -> None:
+    analysis = parser.analyse(line)
+    record = json.loads(FORMATS["json"](analysis, True))
+    assert record["text"] == line
+    tokens = [line[start:end] for start, end in record["offsets"]]
+    assert tokens == record["tokens"] == parser.parse(line).leaves()
+    assert "".join(tokens) == "".join(line.split())
+    gaps = [line[end:start] for (_, end), (start, _) in zip(record["offsets"], record["offsets"][1:], strict=False)]
+    assert not "".join(gaps).strip()
+    brackets = FORMATS["brackets"](analysis)
+    if not any(character.isspace() for token in tokens for character in token):
+        read = [leaf for parse in read_brackets([brackets], "line") for leaf in parse.words]
+        assert read == [token.replace("(", "-LRB-").replace(")", "-RRB-") for token in tokens]
+
+
+@pytest.mark.parametrize("line", TEN_SENTENCES)
+def test_ten_sentences(parser: Parser, line: str) -> None:
+    check(parser, line)
+
+
+@given(line=ANY_LINE)
+def test_any_line(parser: Parser, line: str) -> None:
+    check(parser, line)
+
+
+def test_punctuation_hangs_as_high_as_it_can(parser: Parser) -> None:
+    words = "the box needed his men".split()
+    plain = parser.parse(words)
+    tree = parser.parse("( the , box ) needed his men .".split())
+    assert tree.label() == "TOP"
+    assert [child.label() for child in tree] == ["PUNCT", plain.label(), "PUNCT"]
+
+    def without(node: nltk.Tree) -> nltk.Tree | str:
+        if isinstance(node, str):
+            return node
+        return nltk.Tree(node.label(), [without(child) for child in node if child_label(child) != "PUNCT"])
+
+    assert without(tree)[0] == plain
+    subject, comma = plain[0], next(p for p in tree.subtrees() if p.leaves() == [","])
+    assert subject.leaves() == ["the", "box"]
+    parents = [p for p in tree.subtrees() if any(child is comma for child in p)]
+    assert [p.leaves() for p in parents] == [["the", ",", "box"]]
+    closing = [p for p in tree.subtrees() if any(child_label(c) == "PUNCT" and c[0] == ")" for c in p)]
+    assert closing[0].leaves() == "the , box ) needed his men".split()
+
+
+def child_label(node: object) -> str:
+    return node.label() if isinstance(node, nltk.Tree) else ""
+
+
+def test_posteriors_count_tokens(parser: Parser) -> None:
+    plain = parser.posteriors("the dog saw a cat".split())
+    whole = parser.posteriors("`` the dog '' saw a cat .".split())
+    place = np.array([1, 2, 4, 5, 6])
+    for i in range(5):
+        for j in range(i + 1, 6):
+            assert whole[place[i], place[j - 1] + 1] == plain[i, j]
+    assert whole.sum() == pytest.approx(plain.sum())
+    record = json.loads(FORMATS["json"](parser.analyse("`` the dog '' saw a cat .".split()), True))
+    assert record["tags"][0] == "PUNCT"
+    assert record["posteriors"]["tags"][0] == 1
+
+
+def test_punctuation_alone_and_one_word(parser: Parser) -> None:
+    assert str(parser.parse(["?", "!"])) == "(TOP (PUNCT ?) (PUNCT !))"
+    assert parser.parse(["dog", "!"]).leaves() == ["dog", "!"]
+    assert FORMATS["brackets"](parser.analyse("")) == ""
+    assert parser.analyse("...").log_probability == -np.inf
+
+
+def test_what_is_no_sentence_is_refused(parser: Parser) -> None:
+    with pytest.raises(RamifyError, match="put it into a list"):
+        next(parser.parse_many("the dog"))
+    for token in ("", " ", 3):
+        with pytest.raises(RamifyError, match="is no token of a sentence"):
+            parser.parse(["the", token])
+    with pytest.raises(RamifyError, match="count is 0"):
+        parser.strongest_words(parser.tags[0], 0)
+
+
+def test_what_does_not_fit_is_refused_with_an_estimate(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    length = 100
+    needed = chart_bytes(parser.grammar, length)
+    monkeypatch.setattr("ramify.parser.batches.CHART_BYTES", 0)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: type("", (), {"available": needed - 1}))
+    with pytest.raises(RamifyError, match=r"a sentence of 100 words needs about .* GB of memory"):
+        parser.analyse(["dog"] * length)
+    assert parser.analyse(["dog"] * (length - 1)).parse.words
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "text").write_text("the dog saw a cat .\nit sleeps , they say .\n" * 30)
+    options = "--preterminals 4 --rank 4 --embedding 8 --epochs 1 --batch-size 16".split()
+    assert ramify("train", folder / "text", "--out", folder / "model", *options).returncode == 0
+    return folder / "model"
+
+
+def test_text_stays_line_by_line(model: Path) -> None:
+    lines = "the dog , it sleeps .\n\n  \n.\nword\n"
+    for form in ("brackets", "spans"):
+        assert len(ramify("parse", "-m", model, "--format", form, given=lines).stdout.splitlines()) == 5
+    assert ramify("score", "-m", model, given=lines).stdout.splitlines()[1:] == ["-inf"] * 4
+
+
+@pytest.mark.parametrize("form", ["brackets", "json", "spans"])
+def test_parsing_goes_on_where_it_stopped(model: Path, tmp_path: Path, form: str) -> None:
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_text("".join(f"the dog saw {i} cats .\n" if i % 7 else "\n" for i in range(300)))
+    whole = ramify("parse", "-m", model, text, "--format", form).stdout
+    partial = tmp_path / "out.partial"
+    for done in (0, 1, 17, len(whole) // 2, len(whole) - 1, len(whole)):
+        out.unlink(missing_ok=True)
+        partial.write_text(whole[:done])
+        result = ramify("parse", "-m", model, text, "--format", form, "--out", out, "--resume")
+        assert result.returncode == 0, result.stderr
+        assert out.read_text() == whole
+        assert not partial.exists()
+
+
+def test_parsing_that_is_stopped_says_how_to_go_on(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_text("the dog saw a cat .\n" * 3000)
+    parses = []
+
+    def stop_at_2000(analysis: object, _: bool) -> str:
+        parses.append(analysis)
+        if len(parses) == 2000:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return "x"
+
+    monkeypatch.setitem(FORMATS, "brackets", stop_at_2000)
+    result = ramify("parse", "-m", model, text, "--out", out)
+    assert result.returncode == 143
+    assert "To go on, add --resume to the command." in result.stderr
+    assert not out.exists()
+    assert 1990 <= len((tmp_path / "out.partial").read_text().splitlines()) <= 2001
+    assert ramify("parse", "-m", model, text, "--out", out, "--resume").returncode == 0
+    assert out.read_text() == "x\n" * 3000
+
+
+def test_sentences_remember_where_they_were() -> None:
+    sentence = Sentence.from_tokens(["a", "b"], where="here")
+    assert (sentence.text, sentence.offsets, sentence.words) == ("a b", ((0, 1), (2, 3)), ("a", "b"))
+    with pytest.raises(Stopped) as stop:
+        raise Stopped(signal.SIGINT)
+    assert stop.value.exit_code == 130
