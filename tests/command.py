@@ -13,7 +13,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest import mock
 
-from ramify.cli import main
+from ramify.__main__ import main
 
 
 @dataclass

@@ -1,5 +1,30 @@
-"""`python -m ramify`"""
+"""`ramify` and `python -m ramify`."""
 
-from ramify.cli import main
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
 
-main()
+from ramify.errors import Stopped
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    raise Stopped(number)
+
+
+def main() -> None:
+    """Run a command; an end that was asked for is no failure, and has its own exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    try:
+        # Only now, because this takes seconds in which somebody may press Ctrl-C.
+        from ramify.cli import run
+
+        run()
+    except Stopped as stop:
+        sys.stderr.write(f"{stop}\n")
+        sys.exit(stop.exit_code)
+
+
+if __name__ == "__main__":
+    main()

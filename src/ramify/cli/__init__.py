@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
-from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 from rich.text import Text
 
 from ramify.cli.common import app, notes
-from ramify.errors import RamifyError, Stopped
+from ramify.errors import RamifyError
 
 # The overview lists the commands in this order.
 # isort: off
@@ -46,14 +44,8 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     notes.print(Text.assemble(("note: ", "bold yellow"), str(message)), soft_wrap=True)
 
 
-def _stop(number: int, _: FrameType | None) -> NoReturn:
-    raise Stopped(number)
-
-
-def main() -> None:
-    """Run a command; a user's mistake is one sentence and exit code 2, an end asked for is 130 or 143."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+def run() -> None:
+    """Run a command; a user's mistake is one sentence and exit code 2."""
     warnings.showwarning = _show_warning
     try:
         app(standalone_mode=True)
@@ -61,6 +53,3 @@ def main() -> None:
         _complain(error)
     except OSError as error:
         _complain(error)
-    except Stopped as stop:
-        notes.print(str(stop), highlight=False, markup=False, soft_wrap=True)
-        raise SystemExit(stop.exit_code) from None
