@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ramify.corpus.cleaning import WordRule, guess_word_rule
+from ramify.corpus.cleaning import WordRule
+from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import Corpus, read_sentences
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES
@@ -45,7 +46,7 @@ def load_gold(trees: str | Path | Corpus, word_rule: WordRule | None = None) -> 
     corpus = trees if isinstance(trees, Corpus) else read_sentences(trees)
     if not corpus.has_trees:
         raise RamifyError(f"{corpus.source}: there are no trees to score against; give a file of bracketed trees.")
-    rule = word_rule or guess_word_rule(corpus.parses)
+    rule = word_rule or word_rule_for(corpus)
     gold = corpus.words_only(rule).of_lengths(2)
     if not gold.parses:
         raise RamifyError(f"{corpus.source}: no sentence has two words or more; there is nothing to score.")

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ramify.corpus.cleaning import ALL_WORDS, WordRule, guess_word_rule, normalise
+from ramify.corpus.cleaning import ALL_WORDS, WordRule, normalise
+from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import Corpus, Kind, read_sentences, split_paths
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
@@ -66,7 +67,7 @@ def prepare(
     if rule != "auto" and not data.has_trees:
         raise RamifyError(f"{data.source}: is text, so no tags tell which tokens are words; leave out --words.")
     if data.has_trees:
-        word_rule = guess_word_rule(data.parses) if rule == "auto" else WordRule.from_name(rule)
+        word_rule = word_rule_for(data) if rule == "auto" else WordRule.from_name(rule)
     train = data.words_only(word_rule)
     if dev is None:
         every = min(HELD_OUT_EVERY, len(train))  # of fewer sentences the last
