@@ -35,6 +35,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trees = "".join(write_brackets(parse) + "\n" for parse in parses)
         (place / "treebank" / f"{name}.trees").write_text(trees)
     (place / "sentences.txt").write_text("".join(" ".join(p.words) + "\n" for p in treebank["train"]))
+    parsed = place / "treebank_3" / "parsed" / "mrg" / "wsj"
+    for section in range(2, 24):
+        (parsed / f"{section:02}").mkdir(parents=True)
+        trees = "( (S (NP-SBJ (-NONE- *)) (VP (VB Buy) (NP (NNS shares))) (. .)) )\n" * 10
+        (parsed / f"{section:02}" / f"wsj_{section:02}00.mrg").write_text(trees)
+    for number, parse in enumerate(treebank["train"]):
+        (place / "mrg").mkdir(exist_ok=True)
+        (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
     return place
 
 
@@ -88,7 +96,7 @@ def test_options_named_in_the_docs_exist():
     help_pages = "".join(
         subprocess.run([sys.executable, "-m", "ramify", command, "--help"], capture_output=True, text=True, check=True,
                        env={**os.environ, "COLUMNS": "200"}).stdout
-        for command in ("train", "parse", "evaluate", "score", "demo")
+        for command in ("prepare", "train", "parse", "evaluate", "score", "demo")
     )  # fmt: skip
     for page in PAGES:
         for option in re.findall(r"`(--[a-z-]+)", page.read_text(encoding="utf-8")):
