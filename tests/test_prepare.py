@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import nltk
@@ -218,6 +219,8 @@ def test_a_prepared_folder_brings_its_rule(tmp_path):
     write(out / "manifest.json", '{"made_by": "ramify prepare", "words": 3}')
     with pytest.raises(RamifyError, match=r"manifest\.json: does not say"):
         manifest_word_rule(out)
+    write(out / "manifest.json", '{"made_by": "ramify prepare", "outputs": 3}')
+    assert manifest_word_rule(out / "dev.trees") is None
 
 
 def test_only_what_was_prepared_is_overwritten(tmp_path):
@@ -291,7 +294,7 @@ def test_options_of_another_kind_are_refused(tmp_path):
 def nltk_data(tmp_path, monkeypatch):
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path / "nltk_data")])
     yield tmp_path / "nltk_data" / "corpora"
-    for name in ("treebank", "sinica_treebank"):
+    for name in ("treebank", "sinica_treebank", "floresta"):
         getattr(nltk.corpus, name)._unload()
 
 
@@ -305,6 +308,15 @@ def test_treebanks_of_nltk(tmp_path, nltk_data):
     assert words_of(tmp_path / "out", "test") == ["w9"]
     assert prepared.splits["train"].dropped["corrupt"] == 8
     assert manifest_of(tmp_path / "out")["corrupt"][0].startswith("wsj_0000.mrg, line 3: ")
+
+
+def test_treebanks_that_nltk_keeps_zipped_and_with_comments(tmp_path, nltk_data):
+    nltk_data.mkdir(parents=True)
+    with zipfile.ZipFile(nltk_data / "floresta.zip", "w") as archive:
+        archive.writestr("floresta/floresta.ptb", ("# a comment\n" + "(S (N é) (V b))\n# (S\n" * 10).encode("latin-1"))
+    prepared = prepare_treebank("nltk:floresta", None, tmp_path / "out", strict=True)
+    assert sum(split.trees_in for split in prepared.splits.values()) == 10
+    assert words_of(tmp_path / "out", "dev") == ["é"]
 
 
 def test_treebanks_that_nltk_keeps_in_another_form(tmp_path, nltk_data):

@@ -43,13 +43,15 @@ def find_nltk(name: str, split: str | None, punctuation_tags: str | None) -> Sou
             f"nltk:{name}: this corpus is not on this computer; get it with python -m nltk.downloader {name}, "
             "or say with NLTK_DATA where it is."
         ) from error
-    return _with_split(files, split, punctuation_tags)
+    comment = getattr(reader, "_comment_char", None)
+    line_filter = (lambda line: "" if line.startswith(comment) else line) if comment else None
+    return replace(_with_split(files, split, punctuation_tags), line_filter=line_filter)
 
 
 def _nltk_file(reader: Any, pointer: Any, encoding: str | None, name: str) -> SourceFile:
-    if type(reader) is nltk.corpus.reader.BracketParseCorpusReader:
+    # NLTK repairs a corrupt tree without a word about it, so its own reader is not asked where the file is brackets.
+    if getattr(type(reader), "_normalize", None) is nltk.corpus.reader.BracketParseCorpusReader._normalize:
         return SourceFile(name, lambda: _opened_and_read(pointer), encoding=lambda _: encoding or "utf-8")
-    # NLTK knows how to read it, so what it read is written as brackets.
     return SourceFile(name, lambda: _trees_as_text(reader, name))
 
 

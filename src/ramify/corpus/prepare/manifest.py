@@ -30,7 +30,10 @@ def manifest_word_rule(path: str | Path) -> WordRule | None:
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     manifest = read_manifest(folder) if path.exists() else None
-    if manifest is None or not (path.is_dir() or path.name in manifest.get("outputs", {})):
+    if manifest is None:
+        return None
+    outputs = manifest.get("outputs")
+    if not path.is_dir() and not (isinstance(outputs, dict) and path.name in outputs):
         return None
     words = manifest.get("words")
     if not isinstance(words, str):
