@@ -103,7 +103,9 @@ def test_a_folder_keeps_its_own_split_and_says_what_it_left_out(tmp_path):
     prepare_treebank("brackets", tmp_path / "in", tmp_path / "in" / "out", split="train=[mt]*s dev=v* test=test.*")
     assert words_of(tmp_path / "in" / "out", "train") == ["more.trees", "train.trees"]
     # What was prepared below the source is no part of it.
-    prepare_treebank("brackets", tmp_path / "in", tmp_path / "in" / "out", overwrite=True)
+    prepare_treebank(
+        "brackets", tmp_path / "in", tmp_path / "in" / "out", split="train=*train* dev=v* test=t*.mrg", overwrite=True
+    )
     assert words_of(tmp_path / "in" / "out", "train") == ["train.trees"]
 
 
@@ -154,6 +156,7 @@ def test_every_tree_lost_with_a_corrupt_one_is_counted(tmp_path):
     train = prepared.splits["train"]
     assert (train.trees_in, len(train.kept), train.dropped["corrupt"]) == (16, 13, 3)
     assert trees_begun(b") (a (b) c) (d ()") == 2
+    assert trees_begun(b"(a)) (b) (c)") == 3
     assert trees_begun(b"words alone") == 0
 
 
