@@ -1,7 +1,7 @@
 """Fuzzing of every reader with atheris: `pip install atheris`, then `python -m fuzz.fuzz_readers -runs=1000000`.
 
 Random bytes, pieces of every format in any order, mixed encodings, and now and then something huge. The options
-are libFuzzer's; a hang of a minute or a gigabyte of memory is a failure like any exception.
+are libFuzzer's; a hang of two minutes or a gigabyte of memory is a failure like any exception.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ with atheris.instrument_imports(include=["ramify"]):
 from fuzz.cases import ENCODINGS, HUGE, PIECES
 
 HUGE_EVERY = 2_000
-LIMITS = ["-timeout=60", "-rss_limit_mb=1024", "-max_len=128", "-len_control=0", "-print_final_stats=1"]
+LIMITS = ["-timeout=120", "-rss_limit_mb=1024", "-max_len=128", "-len_control=0", "-print_final_stats=1"]
 
 
 def small(provider: atheris.FuzzedDataProvider) -> bytes:
