@@ -59,6 +59,8 @@ def test_ptb_removes_currency_signs_and_keeps_symbols() -> None:
     [
         ("ptb", "ptb"),
         ("none", "none"),
+        ("ptb ptb", "ptb"),
+        ("PU PU", "PU"),
         (" PONCT", "PONCT"),
         ('. ,\t"', '" , .'),
         ("$, $. $LRB", "$, $. $LRB"),

@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_help_names_every_command_and_setting():
     overview = ramify("--help").stdout
-    for command in ("train", "parse", "evaluate", "compare", "score", "demo"):
+    for command in ("prepare", "train", "parse", "evaluate", "compare", "score", "demo"):
         assert command in overview
         page = ramify(command, "--help").stdout
         assert "Example: ramify" in page or "Example: echo" in page

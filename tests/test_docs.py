@@ -38,6 +38,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / "treebank" / f"{name}.trees").write_text(trees)
     (place / "sentences.txt").write_text("".join(" ".join(p.words) + "\n" for p in treebank["train"]))
     (place / "prose.txt").write_text(PROSE)
+    parsed = place / "treebank_3" / "parsed" / "mrg" / "wsj"
+    for section in range(2, 24):
+        (parsed / f"{section:02}").mkdir(parents=True)
+        trees = "( (S (NP-SBJ (-NONE- *)) (VP (VB Buy) (NP (NNS shares))) (. .)) )\n" * 10
+        (parsed / f"{section:02}" / f"wsj_{section:02}00.mrg").write_text(trees)
+    for number, parse in enumerate(treebank["train"]):
+        (place / "mrg").mkdir(exist_ok=True)
+        (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
     return place
 
 

@@ -101,13 +101,14 @@ class _TreeBuilder:
         return Parse(tuple(self.words), tuple(self.tags), spans, labels)
 
 
-def read_brackets(lines: Iterable[str], source: str) -> Iterator[Parse]:
+def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Iterator[Parse]:
     """Every tree of `lines` in order: several on a line, or one over several lines.
 
-    `source` names the lines in errors: an unbalanced bracket, one without words, a word outside all brackets.
+    `source` and the line, counted from `first_line`, name what is wrong: an unbalanced bracket, one without
+    words, a word outside all brackets.
     """
     tree: _TreeBuilder | None = None
-    for line_number, line in enumerate(lines, start=1):
+    for line_number, line in enumerate(lines, start=first_line):
         for tag, word, other in _TOKEN.findall(line):
             if tree is None:
                 if other == ")":

@@ -51,16 +51,16 @@ class WordRule:
     @classmethod
     def from_name(cls, name: str) -> WordRule:
         """The rule that `str` gives this name."""
-        tags = name.split()
+        tags = set(name.split())
         if not tags:
             raise RamifyError("The rule for words is empty; give ptb, none, or tags such as 'PU -LRB- -RRB-'.")
-        if tags == ["ptb"]:
+        if tags == {"ptb"}:
             return PTB_WORDS
-        if tags == ["none"]:
+        if tags == {"none"}:
             return ALL_WORDS
-        for tag in tags:
+        for tag in sorted(tags):
             if _COMMA_LIST.search(tag):
-                raise RamifyError(f"The tags to remove, {tag!r}, must be separated by spaces, not by commas.")
+                raise RamifyError(f"The tags to remove, {tag[:40]!r}, must be separated by spaces, not by commas.")
         return cls(removed=frozenset(tags))
 
     def __str__(self) -> str:

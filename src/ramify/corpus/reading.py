@@ -166,14 +166,15 @@ def split_paths(folder: str | Path) -> dict[str, Path]:
     return found
 
 
-def decoded_lines(handle: Iterable[bytes], source: str) -> Iterator[str]:
-    """Lines of UTF-8, without a byte order mark; lines that are not UTF-8 are named in the error."""
-    for number, line in enumerate(handle, start=1):
+def decoded_lines(handle: Iterable[bytes], source: str, first_line: int = 1, encoding: str = "utf-8") -> Iterator[str]:
+    """Lines of text, without a byte order mark; lines that are not in the encoding are named in the error."""
+    for number, line in enumerate(handle, start=first_line):
         try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = line.decode(encoding)
+            yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
             raise RamifyError(
-                f"{source}, line {number}: this is not UTF-8; convert the file, "
+                f"{source}, line {number}: this is not {encoding.upper()}; convert the file, "
                 "for example with iconv -f latin1 -t utf-8."
             ) from error
 

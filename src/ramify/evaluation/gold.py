@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ramify.corpus.cleaning import WordRule, guess_word_rule, remove_non_words
+from ramify.corpus.cleaning import WordRule, remove_non_words
+from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import Corpus, read_sentences
 from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
@@ -82,7 +83,7 @@ def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest:
     corpus = trees if isinstance(trees, Corpus) else read_sentences(trees)
     if not corpus.has_trees:
         raise RamifyError(f"{corpus.source}: there are no trees to score against; give a file of bracketed trees.")
-    rule = rule or guess_word_rule(corpus.parses)
+    rule = rule or word_rule_for(corpus)
     cleaned = [remove_non_words(parse, rule) for parse in corpus.parses]
     places = [
         place for place, parse in enumerate(cleaned) if len(parse) >= SHORTEST and len(parse) <= (longest or len(parse))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ramify.corpus.cleaning import NormalForm, WordRule, guess_word_rule
+from ramify.corpus.cleaning import NormalForm, WordRule
+from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.reading import TEXT_WORDS, Corpus, Kind, learn_splitter, read_sentences, split_paths
 from ramify.corpus.text import TextRules
@@ -75,7 +76,7 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
         dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
     else:
         dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind, text_rules=rules)
-        rule_of_dev = (word_rule or guess_word_rule(dev.parses)) if dev.has_trees else TEXT_WORDS
+        rule_of_dev = (word_rule or word_rule_for(dev)) if dev.has_trees else TEXT_WORDS
         dev_set = dev.words_only(rule_of_dev)
     vocabulary = Vocabulary.build((p.words for p in train.parses), settings.vocabulary, normal_form)
     train, dev_set = train.of_lengths(2, settings.max_length), dev_set.of_lengths(2)
@@ -94,7 +95,7 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
         raise RamifyError(f"{data.source}: holds trees, one a sentence already; leave out --split-sentences.")
     if settings.punctuation == "keep":
         raise RamifyError(f"{data.source}: holds trees; keep their punctuation with --words none.")
-    rule = guess_word_rule(data.parses) if settings.words == "auto" else WordRule.from_name(settings.words)
+    rule = word_rule_for(data) if settings.words == "auto" else WordRule.from_name(settings.words)
     return rule, Punctuation.from_trees(data.parses, rule)
 
 

@@ -1,0 +1,1 @@
+"""Readers against any bytes at all."""

@@ -1,0 +1,46 @@
+"""What the readers are fed: pieces of their formats to be put together at random, and what is huge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_SPACES = ["\n", "\r\n", "\t", " ", "\x1c", "\x85", "\u2028", "\u00a0", "\ufeff", "\x00"]
+_TREES = ["(", ")", "((", "))", ")))", "()", "(())", "(S", "(NP-SBJ ", "(TOP ", "( (S ", "(NN dog)", "(PU ，)"]
+_LEAVES = ["dog", ".", "字", "é", "💥", "-LRB-", "(-NONE- *T*-1)", "(NC##lem=a|b## c)", "##", "(PONCT-X ,)"]
+_MARK_UP = ["<S ID=1>", "</S>", "<P>", "<", ">", "<unk>", "<unk>\n"]
+_JSON = [
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    ":",
+    ",",
+    '{"made_by": "ramify prepare"',
+    '"words": ',
+    '"outputs": ',
+    '"ptb"',
+    "1e999",
+]
+_OPTIONS = ["80/10/10", "8", "/", "train=", "dev=", "test=", "a.mrg", "*", "[!a]", "=", "ptb", "none", "a,b"]
+PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS]
+ENCODINGS = ["utf-8", "utf-8-sig", "latin-1", "utf-16", "gb18030", "shift_jis"]
+
+_MANY = 100_000
+HUGE: dict[str, Callable[[], bytes]] = {
+    "nested": lambda: b"(X " * _MANY + b"(NN a) (NN b)" + b")" * _MANY,
+    "opened": lambda: b"(" * _MANY,
+    "closed": lambda: b")" * _MANY,
+    "never closed": lambda: b"(X " * _MANY + b"a",
+    "broken lines": lambda: b"(S (NN a)\n" * 10_000,
+    "a huge word": lambda: b"(S (NN " + b"w" * 2_000_000 + b") (NN b))",
+    "a huge label": lambda: b"(" + "字".encode() * 500_000,
+    "a huge entry": lambda: b"<unk>\n" + b"v" * 2_000_000,
+    "mark-up": lambda: b"<S " * _MANY,
+    "features": lambda: b"(" + b"#" * _MANY + b"(a##" * _MANY,
+    "small trees": lambda: b"(NN a)" * 10_000,
+    "blank lines": lambda: b"\n" * _MANY,
+    "JSON": lambda: b"[" * _MANY + b"]" * _MANY,
+    "UTF-16": lambda: "the dog ".encode("utf-16") * _MANY,
+    "patterns": lambda: b"train=" + b"*a" * 1_000 + b" dev=" + b"[a-" * 1_000,
+}

@@ -1,0 +1,159 @@
+"""What must hold of every reader for any bytes: a RamifyError of one short sentence, or a right answer.
+
+`tests/test_fuzzing.py` runs these with hypothesis, `fuzz/fuzz_readers.py` with atheris.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import get_args
+
+from ramify.corpus.brackets import read_brackets, write_brackets
+from ramify.corpus.cleaning import ALL_WORDS, WordRule, guess_word_rule, remove_non_words
+from ramify.corpus.prepare.ctb import at_mark_up, chinese_encoding
+from ramify.corpus.prepare.manifest import manifest_word_rule
+from ramify.corpus.prepare.passages import Corrupt, at_margin, read_passages, trees_begun, uncut
+from ramify.corpus.prepare.splitting import block_splits, shares_from, split_files
+from ramify.corpus.prepare.spmrl import with_plain_punctuation, without_features
+from ramify.corpus.reading import AS_IS, Kind, decoded_lines, read_sentences
+from ramify.corpus.streaming import SentenceStream
+from ramify.corpus.text import TextRules
+from ramify.corpus.vocabulary import Vocabulary
+from ramify.errors import RamifyError, RamifyWarning
+
+Check = Callable[[bytes, Path], None]
+
+
+def _or_one_sentence(check: Check) -> Check:
+    @wraps(check)
+    def checked(data: bytes, scratch: Path) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RamifyWarning)
+                check(data, scratch)
+        except RamifyError as error:
+            sentence = str(error)
+            assert "\n" not in sentence, sentence
+            assert len(sentence) < 400 + len(str(scratch)), sentence
+
+    return checked
+
+
+@_or_one_sentence
+def brackets(data: bytes, _scratch: Path) -> None:
+    """Trees read are as many as were begun, have words of the text, and read back as they are written."""
+    text = data.decode("utf-8", "replace")
+    trees = list(read_brackets(text.split("\n"), "data"))
+    assert text.count("(") == text.count(")")
+    assert len(trees) == trees_begun(text.encode())
+    position = 0
+    for word in (word for tree in trees for word in tree.words):
+        position = text.index(word, position) + len(word)
+    for tree in trees:
+        assert list(read_brackets([write_brackets(tree)], "written")) == [tree]
+    rule = guess_word_rule(trees)
+    for tree in trees:
+        cleaned = remove_non_words(tree, rule)
+        assert len(cleaned) == sum(rule.which_are_words(tree.tags))
+        assert (cleaned.spans[:, 0] < cleaned.spans[:, 1]).all()
+
+
+@_or_one_sentence
+def text_lines(data: bytes, _scratch: Path) -> None:
+    """Words of text are what Python's own splitting gives, line for line."""
+    read = AS_IS.sentences(decoded_lines(io.BytesIO(data), "data"), "data")
+    sentences = [sentence.tokens for sentence in read]
+    expected = [tuple(line.split()) for line in data.decode("utf-8").removeprefix("\ufeff").split("\n")]
+    assert sentences == (expected[:-1] if data.endswith(b"\n") or not data else expected)
+
+
+@_or_one_sentence
+def files(data: bytes, scratch: Path) -> None:
+    """A file read whole and the same file streamed give the same sentences, whatever kind it is taken for."""
+    file = scratch / "data"
+    file.write_bytes(data)
+    kind = get_args(Kind)[len(data) % 3]
+    try:
+        streamed = list(SentenceStream(file, kind, AS_IS, ALL_WORDS))
+    except RamifyError:
+        streamed = None
+    try:
+        whole = [parse.words for parse in read_sentences(file, kind).parses]
+    except RamifyError as error:
+        whole = [] if "no sentence" in str(error) else None
+    assert whole == (None if streamed is None else [item.tokens for item in streamed if item.tokens])
+
+
+@_or_one_sentence
+def prose(data: bytes, scratch: Path) -> None:
+    """Splitting prose into sentences loses nothing but white space."""
+    file = scratch / "prose"
+    file.write_bytes(data)
+    tokens = [sentence.tokens for sentence in SentenceStream(file, "text", TextRules(), None, split_sentences=True)]
+    assert "".join(map("".join, tokens)) == "".join(data.decode("utf-8").removeprefix("\ufeff").split())
+
+
+@_or_one_sentence
+def vocabulary(data: bytes, scratch: Path) -> None:
+    """A vocabulary that loads is saved as it was."""
+    file = scratch / "vocab.txt"
+    file.write_bytes(data)
+    words = Vocabulary.load(file)
+    words.save(file)
+    assert file.read_bytes() == data.removesuffix(b"\n") + b"\n"
+    assert len(words.encode(words.words)) == len(words)
+
+
+@_or_one_sentence
+def passages(data: bytes, _scratch: Path) -> None:
+    """However a file is cut, it reads to the end, and no line is named that is not there."""
+    last = data.count(b"\n") + 1
+    for cut in (at_margin, at_mark_up):
+        assert all(1 <= line <= last for line, _ in cut(data))
+        for item in read_passages(data, "data", cut, chinese_encoding(data), without_features):
+            if isinstance(item, Corrupt):
+                assert item.trees >= 1
+                assert int(str(item.error).removeprefix("data, line ").partition(":")[0]) <= last
+            else:
+                assert with_plain_punctuation(item, frozenset({"PU"})).words == item.words
+    whole = list(read_passages(data, "data", uncut, "utf-8", None))
+    if not any(isinstance(item, Corrupt) for item in whole):
+        assert len(whole) == trees_begun(data)
+
+
+@_or_one_sentence
+def manifest(data: bytes, scratch: Path) -> None:
+    """Any file of that name is a manifest of ours, or none."""
+    (scratch / "manifest.json").write_bytes(data)
+    rule = manifest_word_rule((scratch, scratch / "manifest.json")[len(data) % 2])
+    assert rule is None or isinstance(rule, WordRule)
+
+
+@_or_one_sentence
+def options(data: bytes, _scratch: Path) -> None:
+    """Rules for words and splits, as a user may write them."""
+    text = data.decode("utf-8", "replace")
+    for understood in (_rule_by_name, _shares, lambda text: split_files(["a.mrg", "b/c.mrg"], text)):
+        with suppress(RamifyError):
+            understood(text)
+
+
+def _rule_by_name(text: str) -> None:
+    rule = WordRule.from_name(text)
+    assert WordRule.from_name(str(rule)) == rule
+
+
+def _shares(text: str) -> None:
+    shares = shares_from(text)
+    if shares is not None:
+        block_splits(sum(shares), shares)
+
+
+CHECKS: dict[str, Check] = {
+    check.__name__: check for check in (brackets, text_lines, files, prose, vocabulary, passages, manifest, options)
+}

@@ -1,0 +1,56 @@
+"""The folder that is left: written aside and put in place whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ramify.corpus.prepare.manifest import MANIFEST, read_manifest
+from ramify.errors import RamifyError
+
+
+def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
+    """Refuse a folder with something in it, unless it was prepared before and may be prepared anew."""
+    if source is not None and out.resolve() == source.resolve():
+        raise RamifyError(f"{out}: is the treebank itself; give another folder.")
+    if out.exists() and not out.is_dir():
+        raise RamifyError(f"{out}: is a file; give the name of a folder.")
+    if not out.is_dir() or not any(out.iterdir()):
+        return
+    if not overwrite:
+        raise RamifyError(f"{out}: is not empty; give another folder, or --overwrite to prepare it anew.")
+    if read_manifest(out) is None:
+        raise RamifyError(f"{out}: was not made by ramify prepare, so it is not overwritten; give another folder.")
+
+
+def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
+    """Put `files` into `out`, all or none of them: a new folder appears at once, in an old one they are replaced.
+
+    Other files in `out` are left alone.
+    """
+    aside = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        aside.mkdir(parents=True)
+        try:
+            for name, content in files.items():
+                (aside / name).write_bytes(content)
+            _put_in_place(aside, out, files)
+        finally:
+            if aside.exists():
+                for name in files:
+                    (aside / name).unlink(missing_ok=True)
+                aside.rmdir()
+    except OSError as error:
+        raise RamifyError(f"{out}: cannot be written ({error.strerror}); check the path and the disk.") from error
+
+
+def _put_in_place(aside: Path, out: Path, files: Mapping[str, bytes]) -> None:
+    if out.is_dir() and any(out.iterdir()):
+        # The manifest goes last: until then its checksums tell that the folder is being replaced.
+        for name in sorted(files, key=lambda name: name == MANIFEST):
+            (aside / name).replace(out / name)
+        return
+    if out.is_dir():
+        out.rmdir()
+    aside.rename(out)

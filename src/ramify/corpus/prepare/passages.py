@@ -1,0 +1,82 @@
+"""Reading on behind a corrupt tree: a file is cut into passages where trees may begin, each read on its own."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ramify.corpus.brackets import read_brackets
+from ramify.corpus.reading import decoded_lines
+from ramify.corpus.tree import Parse
+from ramify.errors import RamifyError
+
+Passage = tuple[int, bytes]
+"""The number of the first line, and the text from there on"""
+Cut = Callable[[bytes], Iterator[Passage]]
+
+_BRACKET_AT_MARGIN = re.compile(rb"^\(", re.MULTILINE)
+_BRACKET = re.compile(rb"[()]")
+
+
+@dataclass(frozen=True)
+class Corrupt:
+    """A passage that does not read."""
+
+    error: RamifyError
+    trees: int
+    """How many trees begin in it, at least one; all are lost"""
+
+
+def at_margin(data: bytes) -> Iterator[Passage]:
+    """A passage from each line that begins with `(` to the next such line."""
+    return numbered(data, margin_slices(data, 0, len(data)))
+
+
+def margin_slices(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+    """Where the passages of `data[start:end]` lie; what stands before the first `(` is one unless it is blank."""
+    starts = [match.start() for match in _BRACKET_AT_MARGIN.finditer(data, start, end)]
+    if data[start : starts[0] if starts else end].strip():
+        starts = [start, *starts]
+    return list(zip(starts, [*starts[1:], end], strict=True)) if starts else []
+
+
+def numbered(data: bytes, slices: Iterable[tuple[int, int]]) -> Iterator[Passage]:
+    """The passages that lie at `slices`, which ascend."""
+    line, counted = 1, 0
+    for start, end in slices:
+        line += data.count(b"\n", counted, start)
+        counted = start
+        yield line, data[start:end]
+
+
+def read_passages(
+    data: bytes, name: str, cut: Cut, encoding: str, line_filter: Callable[[str], str] | None
+) -> Iterator[Parse | Corrupt]:
+    """The trees of a file in order, and among them the passages that do not read."""
+    for first_line, passage in cut(data):
+        lines = decoded_lines(io.BytesIO(passage), name, first_line, encoding)
+        try:
+            trees = list(read_brackets(map(line_filter, lines) if line_filter else lines, name, first_line))
+        except RamifyError as error:
+            yield Corrupt(error, max(1, trees_begun(passage)))
+        else:
+            yield from trees
+
+
+def uncut(data: bytes) -> Iterator[Passage]:
+    """The whole file as one passage."""
+    yield 1, data
+
+
+def trees_begun(passage: bytes) -> int:
+    """How many brackets open outside all others; a `)` that closes none is passed over."""
+    depth = begun = 0
+    for match in _BRACKET.finditer(passage):
+        if match.group() == b"(":
+            begun += depth == 0
+            depth += 1
+        else:
+            depth = max(0, depth - 1)
+    return begun

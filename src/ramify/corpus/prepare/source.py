@@ -1,0 +1,90 @@
+"""What a format knows of a treebank: which files it has, where they belong, how they are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ramify.corpus.cleaning import WordRule
+from ramify.corpus.prepare.passages import Cut, at_margin
+from ramify.corpus.tree import Parse
+from ramify.errors import RamifyError
+
+TRACE_TAG = "-NONE-"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a treebank."""
+
+    name: str
+    """As errors and the manifest name it"""
+    read: Callable[[], bytes]
+    split: str | None = None
+    """train, dev or test; None where the trees are dealt out by number"""
+    encoding: Callable[[bytes], str] = lambda _: "utf-8"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A treebank found on disk and everything its format says about it."""
+
+    files: Sequence[SourceFile]
+    word_rule: WordRule | None = None
+    """None where it is guessed from the tags"""
+    cut: Cut = at_margin
+    """Where a tree may begin, so that reading goes on behind a corrupt one"""
+    margin_is_a_guess: bool = False
+    """Whether trees may as well go on at the margin; then `cut` is used only in a file that does not read as it is"""
+    line_filter: Callable[[str], str] | None = None
+    tidy: Callable[[Parse], Parse] | None = None
+    shares: tuple[int, int, int] | None = None
+    """Of how many blocks so many are train, dev and test"""
+    facts: dict[str, str] = field(default_factory=dict)
+    """What was found out and belongs into the manifest, such as the language"""
+    unused: Sequence[str] = ()
+    """Files of the treebank that belong to no split"""
+    warnings: Sequence[str] = ()
+
+
+def file_on_disk(path: Path, name: str, split: str | None = None) -> SourceFile:
+    """A plain UTF-8 file."""
+    return SourceFile(name, lambda: read_bytes(path), split)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The whole file; that it cannot be read is the user's to know, in one sentence."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RamifyError(f"{path}: this file cannot be read ({error.strerror}); check its permissions.") from error
+
+
+def visible_files(folder: Path, without: Path) -> Iterator[Path]:
+    """Every file below `folder` in order, except hidden ones and those below `without`."""
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if not hidden and path.is_file() and not path.resolve().is_relative_to(without.resolve()):
+            yield path
+
+
+def files_named(
+    folder: Path, pattern: re.Pattern[str], without: Path, preferred: str = ""
+) -> dict[Path, re.Match[str]]:
+    """The files below `folder` whose whole name matches; where some lie in a folder `preferred`, those alone.
+
+    Two files of one name are refused: one of them would be counted twice.
+    """
+    if not folder.is_dir():
+        raise RamifyError(f"{folder}: there is no such folder; give the folder that holds the treebank's files.")
+    found = {path: match for path in visible_files(folder, without) if (match := pattern.fullmatch(path.name))}
+    inside = {path: match for path, match in found.items() if preferred in path.relative_to(folder).parts}
+    found = inside or found
+    by_name: dict[str, Path] = {}
+    for path in found:
+        twin = by_name.setdefault(path.name.lower(), path)
+        if twin != path:
+            raise RamifyError(f"{path}: has the name of {twin}; give the folder of one of them.")
+    return found
