@@ -31,7 +31,7 @@ def padded(sentences: Sequence[WordIds], device: torch.device) -> tuple[Tensor, 
 
 def chart_bytes(grammar: LowRankGrammar, length: int) -> int:
     """Roughly what inside and outside charts of one sentence take: spans times numbers a span."""
-    return length * (length + 1) // 2 * 4 * (8 * grammar.rank + 3 * grammar.nonterminals)
+    return length * (length + 1) // 2 * 4 * (6 * grammar.rank + 3 * grammar.nonterminals)
 
 
 def check_fits(grammar: LowRankGrammar, length: int, where: str = "") -> None:

@@ -58,7 +58,8 @@ def load_tensors(path: Path, expected: Shapes) -> tuple[dict[str, Tensor], dict[
     for name, tensor in tensors.items():
         if not bool(tensor.isfinite().all()):
             raise RamifyError(f"{path}: {name} holds numbers that are not finite; the model is broken.")
-    return tensors, json.loads(facts)
+    told = json.loads(facts)
+    return tensors, told if isinstance(told, dict) else {}
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

@@ -61,10 +61,10 @@ def load_checkpoint(folder: Path, grammar: LowRankGrammar, optimizer: torch.opti
         _, place, moment = name.split(".")
         state.setdefault(int(place), {})[moment] = tensors[name]
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-    try:
-        return Position(**facts)
-    except TypeError as error:
-        raise RamifyError(f"{path}: was written by another version; resume with that one.") from error
+    kinds = {name: type(value) for name, value in asdict(Position()).items()}
+    if {name: type(value) for name, value in facts.items()} != kinds:
+        raise RamifyError(f"{path}: was written by another version; resume with that one.")
+    return Position(**facts)
 
 
 def _tensors(grammar: LowRankGrammar, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -126,7 +126,10 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
     if CONFIG not in inside:
         raise RamifyError(f"{out}: is not empty and holds no ramify run; give another folder.")
     if resume:
-        return load_settings(None, read_config(out).get("settings", {}))
+        settings = read_config(out).get("settings")
+        if not isinstance(settings, dict):
+            raise RamifyError(f"{out / CONFIG}: does not tell the settings of the run; begin another one.")
+        return load_settings(None, settings)
     if not overwrite:
         raise RamifyError(
             f"{out}: is not empty; give another folder, --resume to go on with the run in it, or --overwrite to "
@@ -138,11 +141,13 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
 def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Refuse to go on with other data; say so where the result may differ in its last bits."""
     for name in ("train", "dev"):
-        then = before.get("data", {}).get(name, {})
+        data = before.get("data")
+        then = data.get(name) if isinstance(data, dict) else None
         if then != now["data"][name]:
+            known = then if isinstance(then, dict) else {}
             raise RamifyError(
-                f"{out}: was trained on another {name} set ({then.get('source')}, {then.get('sentences')} sentences, "
-                f"checksum {str(then.get('sha256'))[:8]}); give the same one, or another --out."
+                f"{out}: was trained on another {name} set ({known.get('source')}, {known.get('sentences')} sentences, "
+                f"checksum {str(known.get('sha256'))[:8]}); give the same one, or another --out."
             )
     if any(before.get(name) != now[name] for name in ("grammar", "words", "text")):
         raise RamifyError(f"{out}: was begun by a version that reads this data otherwise; resume with that one.")
