@@ -143,6 +143,11 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         PARSE.format("bad"),
         "bad, line 2: a sentence of 200,000 words needs about",
     ),
+    "a dev sentence too long for memory": (
+        writes("bad", "one two\n" + "a " * 200_000),
+        TRAIN.format("text") + " --dev bad",
+        "bad, dev set: a sentence of 200,000 words needs about",
+    ),
     # Options
     "no preterminals": (nothing, TRAIN.format("text") + " --preterminals 0", "preterminals is 0, but must lie between"),
     "a negative rank": (nothing, TRAIN.format("text") + " --rank -5", "rank is -5, but must lie between 1 and"),

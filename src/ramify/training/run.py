@@ -20,6 +20,7 @@ from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.scores import perplexity
 from ramify.files import partial_name, write_atomically, write_json
 from ramify.grammars import FAMILIES, LowRankGrammar
+from ramify.parser.batches import check_fits
 from ramify.parser.evaluate import evaluate
 from ramify.parser.folder import (
     CONFIG,
@@ -85,6 +86,8 @@ def train(
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(settings.seed)
         grammar = FAMILIES[settings.model](**arguments).to(device)
+    for corpus, which in ((prepared.train, "training"), (prepared.dev, "dev")):
+        check_fits(grammar, max(map(len, corpus.parses)), f"{corpus.source}, {which} set")
     if earlier is None:
         make_folder(out)  # not before everything else that can be refused
     write_json(out / CONFIG, description)
