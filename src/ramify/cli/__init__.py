@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ramify.cli.common import app, notes
 from ramify.errors import RamifyError, Stopped
+from ramify.inference.compilation import tell_of_compilation
 
 # The overview lists the commands in this order.
 # isort: off
@@ -55,6 +56,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     warnings.showwarning = _show_warning
+    tell_of_compilation(lambda notice: notes.print(notice, highlight=False, soft_wrap=True))
     try:
         app(standalone_mode=True)
     except RamifyError as error:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from ramify.grammars.base import LowRankGrammar, SharedRules
 from ramify.grammars.td_pcfg import normalised
+from ramify.inference.emission import word_log_probabilities
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -83,7 +84,4 @@ class TNPCFG(LowRankGrammar):
     def emission(self, word_ids: Tensor) -> Tensor:
         """log p(T -> w) (..., p) of the words given by their numbers (...)."""
         states: Tensor = self.preterminal_encoder(self.preterminal_embedding)  # (p, embedding)
-        weights = nn.functional.embedding(word_ids, self.word_layer.weight)
-        logits = weights @ states.T + self.word_layer.bias[word_ids][..., None]
-        vocabulary_logits: Tensor = self.word_layer(states)  # (p, q)
-        return logits - vocabulary_logits.logsumexp(1)
+        return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)
