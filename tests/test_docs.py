@@ -88,7 +88,7 @@ def test_options_named_in_the_docs_exist():
     help_pages = "".join(
         subprocess.run([sys.executable, "-m", "ramify", command, "--help"], capture_output=True, text=True, check=True,
                        env={**os.environ, "COLUMNS": "200"}).stdout
-        for command in ("train", "parse", "evaluate", "score", "demo")
+        for command in ("train", "parse", "evaluate", "score", "bench", "demo")
     )  # fmt: skip
     for page in PAGES:
         for option in re.findall(r"`(--[a-z-]+)", page.read_text(encoding="utf-8")):

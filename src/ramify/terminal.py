@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -88,6 +88,29 @@ def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
             shown,
             str(scores.sentences),
         )
+    return table
+
+
+def bench_table(record: Mapping[str, Any]) -> Table:
+    """One measurement, a figure a line."""
+    table = Table("figure", "value")
+    table.columns[1].justify = "right"
+    for name, value in record.items():
+        precise = isinstance(value, float) and value < 1000
+        shown = f"{value:.4g}" if precise else f"{value:,.0f}" if isinstance(value, float) else str(value)
+        table.add_row(name.replace("_", " "), shown)
+    return table
+
+
+def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:
+    """One axis of a sweep, a size a line."""
+    table = Table(axis, "ms", "sentences/s", "share of peak", title=f"time ~ {axis}^{exponent:.2f}")
+    for column in table.columns:
+        column.justify = "right"
+    for record in records:
+        size = record["preterminals" if axis == "symbols" else axis]
+        figures = (record["sentences_per_second"], record["share_of_peak"])
+        table.add_row(str(size), f"{record['seconds'] * 1e3:.2f}", *(f"{figure:.3g}" for figure in figures))
     return table
 
 
