@@ -65,7 +65,8 @@ def work(case: Case, grammar: LowRankGrammar) -> Callable[[], object]:
     if case.task == "inside":
         rules = leaf_rules(grammar, word_ids)
         return lambda: low_rank.inside(rules).sum().backward()
-    names = [UNKNOWN, *(f"w{i}" for i in range(1, case.vocabulary))]
+    letters = str.maketrans("0123456789", "abcdefghij")  # all numbers would be one word
+    names = [UNKNOWN, *(str(i).translate(letters) for i in range(1, case.vocabulary))]
     parser = Parser(grammar, Vocabulary(names))
     sentences = [Sentence.from_tokens([names[i] for i in row]) for row in word_ids.tolist()]
     return lambda: list(parser.analyse_many(sentences))

@@ -39,16 +39,20 @@ class Progress:
         return cls(position.epoch, position.sentences, sentences, rate, seen)
 
 
-def equal_length_batches(sentences: Sequence[WordIds], batch_size: int, rng: np.random.Generator) -> list[list[int]]:
-    """Places of the sentences in batches of one length each, in random order."""
+def equal_length_batches(
+    sentences: Sequence[WordIds], batch_size: int, rng: np.random.Generator, batch_tokens: int | None = None
+) -> list[list[int]]:
+    """Places of the sentences in batches of one length each, in random order.
+
+    A batch holds `batch_size` sentences or, if given, as many as have at most `batch_tokens` words, but at least one.
+    """
     by_length: dict[int, list[int]] = {}
     for place in rng.permutation(len(sentences)).tolist():
         by_length.setdefault(len(sentences[place]), []).append(place)
-    batches = [
-        places[start : start + batch_size]
-        for places in by_length.values()
-        for start in range(0, len(places), batch_size)
-    ]
+    batches = []
+    for length, places in by_length.items():
+        size = batch_size if batch_tokens is None else max(1, batch_tokens // length)
+        batches += [places[start : start + size] for start in range(0, len(places), size)]
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
@@ -72,9 +76,8 @@ def train_epoch(
     for group in optimizer.param_groups:
         group["lr"] = settings.learning_rate * settings.decay ** (position.epoch - 1)
     device = next(grammar.parameters()).device
-    batches = equal_length_batches(
-        sentences, settings.batch_size, np.random.default_rng([settings.seed, position.epoch])
-    )
+    order = np.random.default_rng([settings.seed, position.epoch])
+    batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
     for places in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
@@ -108,13 +111,11 @@ def train_step(grammar: LowRankGrammar, optimizer: torch.optim.Optimizer, word_i
     return log_z.detach()
 
 
-@torch.no_grad()
 def _clip(grammar: LowRankGrammar, limit: float) -> None:
     """Cut the gradient's norm; gradients within the limit are read once and not written."""
-    gradients = [parameter.grad for parameter in grammar.parameters() if parameter.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients)
+    norm = torch.nn.utils.get_total_norm(p.grad for p in grammar.parameters() if p.grad is not None)
     if norm > limit:
-        torch._foreach_mul_(gradients, limit / (norm + 1e-6))
+        torch.nn.utils.clip_grads_with_norm_(grammar.parameters(), limit, norm)
 
 
 def safe_exp(x: float) -> float:
