@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.inference.rules import LowRankRules
+from ramify.inference.threads import torch_on_one_core
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ class _Inside(torch.autograd.Function):
     def forward(ctx: Any, engine: Engine, *inputs: Tensor) -> Tensor:
         root, head, left, right, words, lengths, span_scores = inputs
         rules = LowRankRules(root, head, left, right, words, lengths)
+        ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
         ctx.engine, ctx.tables = engine, Tables.of(rules, skip_symbols(*head.shape))
         ctx.chart = engine.inside_pass(ctx.tables, rules, span_scores)
         return torch.as_tensor(ctx.chart.log_z, device=words.device).to(words.dtype)
@@ -107,21 +110,25 @@ class _Inside(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        tables: Tables = ctx.tables
-        n, d = tables.head.shape
-        sums: Sums = ctx.engine.gradient_sums(ctx.chart, upstream)
-        g_children, g_head, g_root = sums.children, sums.head, sums.root
-        if g_head is None:
-            # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
-            share = torch.where(tables.root > 0, g_root / tables.root, 0)
-            g_head = tables.both[:n] @ g_children.T + tables.start[:, None] * share
-            g_children = tables.head @ g_children
-            g_root = tables.start * (tables.head @ share)
-        g_both = torch.empty_like(tables.both)
-        torch.mul(tables.both[:n], g_children, out=g_both[:n])
-        torch.mul(tables.leaf_children, sums.leaf_children, out=g_both[n:])
-        g_left, g_right = g_both.split(d, 1)
-        return None, g_root, tables.head * g_head, g_left, g_right, sums.words, None, sums.span_scores
+        with torch_on_one_core() if ctx.on_one_core else nullcontext():
+            return _counts(ctx.tables, ctx.engine.gradient_sums(ctx.chart, upstream))
+
+
+def _counts(tables: Tables, sums: Sums) -> tuple[Tensor | None, ...]:
+    """Gradients by the inputs of `_Inside`: of log-probabilities, their expected counts."""
+    n, d = tables.head.shape
+    g_children, g_head, g_root = sums.children, sums.head, sums.root
+    if g_head is None:
+        # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
+        share = torch.where(tables.root > 0, g_root / tables.root, 0)
+        g_head = tables.both[:n] @ g_children.T + tables.start[:, None] * share
+        g_children = tables.head @ g_children
+        g_root = tables.start * (tables.head @ share)
+    g_both = torch.empty_like(tables.both)
+    torch.mul(tables.both[:n], g_children, out=g_both[:n])
+    torch.mul(tables.leaf_children, sums.leaf_children, out=g_both[n:])
+    g_left, g_right = g_both.split(d, 1)
+    return None, g_root, tables.head * g_head, g_left, g_right, sums.words, None, sums.span_scores
 
 
 def inside(engine: Engine, rules: LowRankRules, span_scores: Tensor) -> Tensor:
