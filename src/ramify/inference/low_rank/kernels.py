@@ -28,10 +28,11 @@ def _add_product(total, weight, a, b):
 
 
 @compiled
-def _add_two_products(total, weight, a, b, other_weight, c, d):
-    # Two at a time: the sums are loaded and stored half as often, and more loads are under way at once.
+def _add_products(total, weights, a0, b0, a1, b1, a2, b2, a3, b3):
+    # Four at a time: the sums are loaded and stored less often, and more loads are under way at once.
+    w0, w1, w2, w3 = weights
     for k in range(total.shape[0]):
-        total[k] += weight * a[k] * b[k] + other_weight * c[k] * d[k]
+        total[k] += (w0 * a0[k] * b0[k] + w1 * a1[k] * b1[k]) + (w2 * a2[k] * b2[k] + w3 * a3[k] * b3[k])
 
 
 @compiled
@@ -101,14 +102,16 @@ def _weighted_sum(total, count, terms, a, a_rows, a_column, b, b_rows, b_column)
             terms[kept], a_rows[kept], b_rows[kept] = weight, a_rows[t], b_rows[t]
             kept += 1
     a_end, b_end = a_column + total.shape[0], b_column + total.shape[0]
-    for t in range(0, kept - 1, 2):
-        _add_two_products(
-            total,
-            number(terms[t]), a[a_rows[t], a_column:a_end], b[b_rows[t], b_column:b_end],
-            number(terms[t + 1]), a[a_rows[t + 1], a_column:a_end], b[b_rows[t + 1], b_column:b_end],
+    fours = kept - kept % 4
+    for t in range(0, fours, 4):
+        _add_products(
+            total, (number(terms[t]), number(terms[t + 1]), number(terms[t + 2]), number(terms[t + 3])),
+            a[a_rows[t], a_column:a_end], b[b_rows[t], b_column:b_end],
+            a[a_rows[t + 1], a_column:a_end], b[b_rows[t + 1], b_column:b_end],
+            a[a_rows[t + 2], a_column:a_end], b[b_rows[t + 2], b_column:b_end],
+            a[a_rows[t + 3], a_column:a_end], b[b_rows[t + 3], b_column:b_end],
         )  # fmt: skip
-    if kept % 2:
-        t = kept - 1
+    for t in range(fours, kept):
         _add_product(total, number(terms[t]), a[a_rows[t], a_column:a_end], b[b_rows[t], b_column:b_end])
     return peak + _normalise(total)
 
