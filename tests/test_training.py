@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 import math
 
@@ -12,8 +13,10 @@ import ramify
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError
+from ramify.grammars import FAMILIES
+from ramify.inference import low_rank
 from ramify.parser.tensors import save_tensors
-from ramify.training.loop import equal_length_batches
+from ramify.training.loop import equal_length_batches, optimizer_for, train_step
 from ramify.training.settings import Settings, load_settings
 
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 2, "batch_size": 8}
@@ -102,6 +105,37 @@ def test_batches_hold_every_sentence_once_and_one_length_each():
     assert sorted(place for batch in batches for place in batch) == list(range(8))
     assert all(len({len(sentences[place]) for place in batch}) == 1 for batch in batches)
     assert max(map(len, batches)) == 2
+
+
+@pytest.mark.parametrize("clip", [0.01, 1000.0])
+def test_a_step_is_torchs_own_adam_behind_torchs_own_clipping(clip):
+    """Whatever is done to make it fast."""
+    torch.manual_seed(0)
+    fast = FAMILIES["tn-pcfg"](3, 5, 4, 20, embedding=8).double()  # Adam would blow up the noise of float32
+    plain = copy.deepcopy(fast)
+    word_ids = torch.arange(12).reshape(2, 6)
+    optimizers = [optimizer_for(grammar, Settings()) for grammar in (fast, plain)]
+    for _ in range(3):
+        train_step(fast, optimizers[0], word_ids, clip)
+        optimizers[1].zero_grad()
+        (-low_rank.inside(plain.rules(word_ids, torch.tensor([6, 6])), engine="scaled").mean()).backward()
+        torch.nn.utils.clip_grad_norm_(plain.parameters(), clip)
+        optimizers[1].step()
+    for name, value in plain.state_dict().items():
+        torch.testing.assert_close(fast.state_dict()[name], value, rtol=1e-9, atol=1e-9)
+
+
+def test_batches_can_be_measured_in_words():
+    sentences = [np.zeros(length, np.int64) for length in [3, 5, 3, 2, 5, 3, 3, 3, 12]]
+    batches = equal_length_batches(sentences, 4, np.random.default_rng(0), batch_tokens=10)
+    assert sorted(place for batch in batches for place in batch) == list(range(9))
+    sizes = sorted((len(sentences[batch[0]]), len(batch)) for batch in batches)
+    assert sizes == [(2, 1), (3, 2), (3, 3), (5, 2), (12, 1)]  # a sentence longer than that is a batch of its own
+    assert Settings(batch_tokens=200).batch_tokens == 200
+    with pytest.raises(RamifyError, match="give one of batch_size and batch_tokens"):
+        Settings(batch_tokens=200, batch_size=16)
+    with pytest.raises(RamifyError, match="batch_tokens is 0"):
+        Settings(batch_tokens=0)
 
 
 def test_a_folder_with_something_in_it_is_refused_and_left_alone(text, tmp_path):

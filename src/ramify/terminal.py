@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from typing import Any
@@ -197,6 +197,26 @@ def _table(*heads: str, title: str | None = None) -> Table:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, head in enumerate(heads):
         table.add_column(head, justify="right" if number else "left", overflow="fold")
+    return table
+
+
+def bench_table(record: Mapping[str, Any]) -> Table:
+    """One measurement, a figure a line."""
+    table = _table("figure", "value")
+    for name, value in record.items():
+        precise = isinstance(value, float) and value < 1000
+        shown = f"{value:.4g}" if precise else f"{value:,.0f}" if isinstance(value, float) else str(value)
+        table.add_row(name.replace("_", " "), shown)
+    return table
+
+
+def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:
+    """One axis of a sweep, a size a line."""
+    table = _table(axis, "ms", "sentences/s", "share of peak", title=f"time ~ {axis}^{exponent:.2f}")
+    for record in records:
+        size = record["preterminals" if axis == "symbols" else axis]
+        figures = (record["sentences_per_second"], record["share_of_peak"])
+        table.add_row(str(size), f"{record['seconds'] * 1e3:.2f}", *(f"{figure:.3g}" for figure in figures))
     return table
 
 

@@ -207,3 +207,40 @@ def test_rules_that_do_not_fit_together_are_refused():
         inside(rules, torch.zeros(1, 6, 6))
     with pytest.raises(ValueError, match="engine 'magic' is not one of"):
         inside(rules, engine="magic")
+
+
+@pytest.fixture
+def many_small_shards(monkeypatch):
+    """Every sentence a piece of its own, on two threads whatever the machine has."""
+    monkeypatch.setattr("ramify.inference.low_rank.shards.CACHE_BYTES", 1)
+    monkeypatch.setattr("ramify.inference.threads.os.cpu_count", lambda: 2)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.usefixtures("many_small_shards")
+def test_a_batch_in_pieces_equals_the_reference(shape, lengths):
+    rules = random_rules(*shape, lengths)
+    scores = random_scores(rules)
+    expected, expected_gradients = gradients(rules, scores, "reference")
+    found, found_gradients = gradients(rules, scores, "compiled")
+    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-11)
+    for name, gradient in found_gradients.items():
+        torch.testing.assert_close(gradient, expected_gradients[name], rtol=1e-11, atol=1e-11)
+    trees, exact = marginals(rules, scores.detach()), marginals(rules, scores.detach(), "reference")
+    for name, value in vars(exact).items():
+        torch.testing.assert_close(getattr(trees, name), value, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.usefixtures("many_small_shards")
+def test_threads_give_the_same_bits_twice():
+    rules = random_rules(6, 9, 11, lengths=[9, 4, 7, 12, 3, 12], dtype=torch.float32)
+    scores = random_scores(rules)
+    first, first_gradients = gradients(rules, scores, "compiled")
+    again, again_gradients = gradients(rules, scores, "compiled")
+    assert torch.equal(first, again)
+    assert all(torch.equal(first_gradients[name], again_gradients[name]) for name in first_gradients)

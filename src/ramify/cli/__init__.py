@@ -10,10 +10,11 @@ from rich.text import Text
 
 from ramify.cli.common import app, notes
 from ramify.errors import RamifyError
+from ramify.inference.compilation import tell_of_compilation
 
 # The overview lists the commands in this order.
 # isort: off
-from ramify.cli import prepare, train, parse, evaluate, compare, demo  # noqa: F401
+from ramify.cli import prepare, train, parse, evaluate, compare, bench, demo  # noqa: F401
 # isort: on
 
 state = {"debug": False}
@@ -47,6 +48,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 def run() -> None:
     """Run a command; a user's mistake is one sentence and exit code 2."""
     warnings.showwarning = _show_warning
+    tell_of_compilation(lambda notice: notes.print(notice, highlight=False, soft_wrap=True))
     try:
         app(standalone_mode=True)
     except RamifyError as error:

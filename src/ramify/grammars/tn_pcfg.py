@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from ramify.grammars.base import LowRankGrammar, SharedRules
-from ramify.grammars.td_pcfg import normalised
+from ramify.inference.emission import word_log_probabilities
+from ramify.inference.rules import LowRankRules
+from ramify.inference.together import Part, together
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -71,19 +75,42 @@ class TNPCFG(LowRankGrammar):
         self.preterminal_encoder = nn.Sequential(*encoder())
         self.word_layer = output(words)
 
+    def _parts(self) -> dict[str, Part]:
+        """Start and binary rules, normalised as Theorem 1 asks, and the states that the words are drawn from."""
+        symbols, n = self.symbol_embedding, self.nonterminals
+
+        def part(function: Callable[[], Tensor], embedding: nn.Parameter, network: nn.Module) -> Part:
+            return Part(function, [embedding, *network.parameters()])
+
+        return {  # the longest first, so that no core is left with it at the end
+            "states": part(
+                lambda: self.preterminal_encoder(self.preterminal_embedding),  # (p, embedding)
+                self.preterminal_embedding,
+                self.preterminal_encoder,
+            ),
+            "left": part(lambda: self.left(symbols).log_softmax(0), symbols, self.left),
+            "right": part(lambda: self.right(symbols).log_softmax(0), symbols, self.right),
+            "head": part(lambda: self.head(symbols[:n]).log_softmax(1), symbols, self.head),
+            "root": part(lambda: self.start(self.start_embedding)[0].log_softmax(0), self.start_embedding, self.start),
+        }
+
+    def _run(self, *names: str) -> dict[str, Tensor]:
+        parts = {name: part for name, part in self._parts().items() if name in names}
+        return dict(zip(parts, together(list(parts.values())), strict=True))
+
     def shared_rules(self) -> SharedRules:
         """Start and binary rules."""
-        return normalised(
-            self.start(self.start_embedding)[0],
-            self.head(self.symbol_embedding[: self.nonterminals]),
-            self.left(self.symbol_embedding),
-            self.right(self.symbol_embedding),
-        )
+        return SharedRules(**self._run(*SharedRules._fields))
 
     def emission(self, word_ids: Tensor) -> Tensor:
         """log p(T -> w) (..., p) of the words given by their numbers (...)."""
-        states: Tensor = self.preterminal_encoder(self.preterminal_embedding)  # (p, embedding)
-        weights = nn.functional.embedding(word_ids, self.word_layer.weight)
-        logits = weights @ states.T + self.word_layer.bias[word_ids][..., None]
-        vocabulary_logits: Tensor = self.word_layer(states)  # (p, q)
-        return logits - vocabulary_logits.logsumexp(1)
+        return self._emission(self._run("states")["states"], word_ids)
+
+    def _emission(self, states: Tensor, word_ids: Tensor) -> Tensor:
+        return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)
+
+    def rules(self, word_ids: Tensor, lengths: Tensor) -> LowRankRules:
+        """The rules for a batch of sentences (B, N), padded with any valid word number."""
+        made = self._run("states", *SharedRules._fields)
+        words = self._emission(made.pop("states"), word_ids)
+        return LowRankRules(**made, words=words, lengths=lengths)

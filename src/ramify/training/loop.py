@@ -14,6 +14,7 @@ from torch import Tensor
 from ramify.errors import RamifyError
 from ramify.grammars import LowRankGrammar
 from ramify.inference import low_rank
+from ramify.inference.threads import torch_on_one_core
 from ramify.parser.batches import WordIds
 from ramify.training.checkpoint import Position
 from ramify.training.settings import Settings
@@ -38,16 +39,20 @@ class Progress:
         return cls(position.epoch, position.sentences, sentences, rate, seen)
 
 
-def equal_length_batches(sentences: Sequence[WordIds], batch_size: int, rng: np.random.Generator) -> list[list[int]]:
-    """Places of the sentences in batches of one length each, in random order."""
+def equal_length_batches(
+    sentences: Sequence[WordIds], batch_size: int, rng: np.random.Generator, batch_tokens: int | None = None
+) -> list[list[int]]:
+    """Places of the sentences in batches of one length each, in random order.
+
+    A batch holds `batch_size` sentences or, if given, as many as have at most `batch_tokens` words, but at least one.
+    """
     by_length: dict[int, list[int]] = {}
     for place in rng.permutation(len(sentences)).tolist():
         by_length.setdefault(len(sentences[place]), []).append(place)
-    batches = [
-        places[start : start + batch_size]
-        for places in by_length.values()
-        for start in range(0, len(places), batch_size)
-    ]
+    batches = []
+    for length, places in by_length.items():
+        size = batch_size if batch_tokens is None else max(1, batch_tokens // length)
+        batches += [places[start : start + size] for start in range(0, len(places), size)]
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
@@ -71,9 +76,8 @@ def train_epoch(
     for group in optimizer.param_groups:
         group["lr"] = settings.learning_rate * settings.decay ** (position.epoch - 1)
     device = next(grammar.parameters()).device
-    batches = equal_length_batches(
-        sentences, settings.batch_size, np.random.default_rng([settings.seed, position.epoch])
-    )
+    order = np.random.default_rng([settings.seed, position.epoch])
+    batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
     for places in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
@@ -93,16 +97,25 @@ def train_epoch(
 def train_step(grammar: LowRankGrammar, optimizer: torch.optim.Optimizer, word_ids: Tensor, clip: float) -> Tensor:
     """One step up the mean log-likelihood of a batch (B, N); gives log p(w) (B,) before the step.
 
+    On a CPU the heavy parts are spread over the cores in pieces; what is between them is too small for threads.
     A sentence with p(w) = 0 has a zero gradient: it counts in the reported perplexity, not in the step.
     """
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
-    log_z = low_rank.inside(grammar.rules(word_ids, lengths))
-    optimizer.zero_grad(set_to_none=True)
-    (-log_z.sum() / B).backward()
-    torch.nn.utils.clip_grad_norm_(grammar.parameters(), clip)
-    optimizer.step()
+    with torch_on_one_core():
+        log_z = low_rank.inside(grammar.rules(word_ids, lengths))
+        optimizer.zero_grad(set_to_none=True)
+        (-log_z.sum() / B).backward()
+        _clip(grammar, clip)
+        optimizer.step()
     return log_z.detach()
+
+
+def _clip(grammar: LowRankGrammar, limit: float) -> None:
+    """Cut the gradient's norm; gradients within the limit are read once and not written."""
+    norm = torch.nn.utils.get_total_norm(p.grad for p in grammar.parameters() if p.grad is not None)
+    if norm > limit:
+        torch.nn.utils.clip_grads_with_norm_(grammar.parameters(), limit, norm)
 
 
 def safe_exp(x: float) -> float:

@@ -18,6 +18,7 @@ from ramify.grammars.tn_pcfg import ACTIVATIONS
 PUNCTUATION = ("remove", "keep")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """What a resumed run may be given anew; everything else would make it another run."""
+DEFAULT_BATCH = 4
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
 
@@ -39,7 +40,8 @@ class Settings:
     gain: float = _setting(1.0, "Scale of the initial logits; more than 1 tells symbols apart sooner.")
     seed: int = _setting(0, "The same seed on the same machine gives the same model.")
     epochs: int = _setting(10, "Passes through the training sentences.")
-    batch_size: int = _setting(4, "Sentences a step, all of one length.")
+    batch_size: int = _setting(DEFAULT_BATCH, "Sentences a step, all of one length.")
+    batch_tokens: int | None = _setting(None, "Words a step, instead of a number of sentences [default: not used].")
     learning_rate: float = _setting(0.001, "Step size of Adam.")
     decay: float = _setting(1.0, "The learning rate is multiplied by this after every epoch.")
     max_length: int = _setting(40, "Longer training sentences are left out; dev and test never are.")
@@ -73,11 +75,14 @@ class Settings:
             "embedding",
             "epochs",
             "batch_size",
+            "batch_tokens",
             "vocabulary",
         ):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= LARGEST:
                 raise RamifyError(f"{name} is {value}, but must lie between 1 and {LARGEST:,}.")
+        if self.batch_tokens is not None and self.batch_size != DEFAULT_BATCH:
+            raise RamifyError("A step is measured in sentences or in words; give one of batch_size and batch_tokens.")
         if self.max_length < 2:
             raise RamifyError(f"max_length is {self.max_length}, but a sentence with a tree has 2 words or more.")
         for name in ("learning_rate", "clip", "gain", "decay"):

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ramify.inference.low_rank import compiled, passes, reference, scaled
 from ramify.inference.rules import LowRankRules, Marginals
+from ramify.inference.threads import torch_on_one_core
 
 ENGINES = ("auto", "compiled", "scaled", "reference")
 """`auto` is the compiled path on a CPU and the scaled one elsewhere."""
@@ -38,7 +39,10 @@ def inside(rules: LowRankRules, span_scores: Tensor | None = None, engine: str =
     scores, chosen = _scores(rules, span_scores), _chosen(rules, engine)
     if chosen == "reference":
         return reference.inside(rules, scores)
-    return passes.inside(compiled if chosen == "compiled" else scaled, rules, scores)
+    if chosen == "scaled":
+        return passes.inside(scaled, rules, scores)
+    with torch_on_one_core():
+        return passes.inside(compiled, rules, scores)
 
 
 def marginals(rules: LowRankRules, span_scores: Tensor | None = None, engine: str = "auto") -> Marginals:
@@ -46,4 +50,7 @@ def marginals(rules: LowRankRules, span_scores: Tensor | None = None, engine: st
     scores, chosen = _scores(rules, span_scores), _chosen(rules, engine)
     if chosen == "reference":
         return reference.marginals(rules, scores)
-    return compiled.marginals(rules, scores) if chosen == "compiled" else scaled.marginals(rules, scores)
+    if chosen == "scaled":
+        return scaled.marginals(rules, scores)
+    with torch_on_one_core():
+        return compiled.marginals(rules, scores)

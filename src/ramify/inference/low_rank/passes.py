@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +11,51 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.inference.rules import LowRankRules
+from ramify.inference.threads import torch_on_one_core
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The rules without the words, as probabilities."""
+
+    start: Tensor
+    """(n,) r"""
+    head: Tensor
+    """(n, d) U"""
+    both: Tensor
+    """(m, 2d) [V | W]"""
+    skipped: tuple[Tensor, Tensor] | None
+    """(d, 2d) U^T [V_n | W_n] and (d,) U^T r, where the symbols are skipped"""
+
+    @classmethod
+    def of(cls, rules: LowRankRules, skip_symbols: bool) -> Tables:
+        """`skip_symbols`: spans go from rank to rank, without their nonterminals."""
+        n, d = rules.head.shape
+        start, head = rules.root.exp(), rules.head.exp()
+        both = rules.left.new_empty(rules.left.shape[0], 2 * d)
+        torch.exp(rules.left, out=both[:, :d])
+        torch.exp(rules.right, out=both[:, d:])
+        return cls(start, head, both, (head.T @ both[:n], head.T @ start) if skip_symbols else None)
+
+    @property
+    def through(self) -> Tensor | None:
+        """(n, d) U on the way from rank to children; None where the symbols are skipped."""
+        return None if self.skipped else self.head
+
+    @property
+    def children(self) -> Tensor:
+        """(n or d, 2d) what leads to the children of a span of two words or more."""
+        return self.skipped[0] if self.skipped else self.both[: len(self.head)]
+
+    @property
+    def leaf_children(self) -> Tensor:
+        """(p, 2d) what leads to the children of a word."""
+        return self.both[len(self.head) :]
+
+    @property
+    def root(self) -> Tensor:
+        """(n or d,) what leads from a whole sentence to its probability."""
+        return self.skipped[1] if self.skipped else self.start
 
 
 @dataclass(frozen=True)
@@ -37,7 +83,7 @@ class Sums:
 class Engine(Protocol):
     """A module with the two passes of an algorithm; what `inside_pass` returns has `log_z` (B,)."""
 
-    def inside_pass(self, rules: LowRankRules, span_scores: Tensor, skip_symbols: bool) -> Any:  # noqa: D102
+    def inside_pass(self, tables: Tables, rules: LowRankRules, span_scores: Tensor) -> Any:  # noqa: D102
         ...
 
     def gradient_sums(self, chart: Any, upstream: Tensor) -> Sums:  # noqa: D102
@@ -55,29 +101,34 @@ class _Inside(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, engine: Engine, *inputs: Tensor) -> Tensor:
         root, head, left, right, words, lengths, span_scores = inputs
-        ctx.engine = engine
-        ctx.save_for_backward(root, head, left, right)
         rules = LowRankRules(root, head, left, right, words, lengths)
-        ctx.chart = engine.inside_pass(rules, span_scores, skip_symbols(*head.shape))
+        ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
+        ctx.engine, ctx.tables = engine, Tables.of(rules, skip_symbols(*head.shape))
+        ctx.chart = engine.inside_pass(ctx.tables, rules, span_scores)
         return torch.as_tensor(ctx.chart.log_z, device=words.device).to(words.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        root, head, left, right = ctx.saved_tensors
-        n, d = head.shape
-        sums: Sums = ctx.engine.gradient_sums(ctx.chart, upstream)
-        U, both = head.exp(), torch.cat([left, right], 1).exp()
-        g_children, g_head, g_root = sums.children, sums.head, sums.root
-        if g_head is None:
-            # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
-            start = U.T @ root.exp()
-            share = torch.where(start > 0, g_root / start, 0)
-            g_head = both[:n] @ g_children.T + root.exp()[:, None] * share
-            g_children = U @ g_children
-            g_root = root.exp() * (U @ share)
-        g_left, g_right = (both * torch.cat([g_children, sums.leaf_children])).split(d, 1)
-        return None, g_root, U * g_head, g_left, g_right, sums.words, None, sums.span_scores
+        with torch_on_one_core() if ctx.on_one_core else nullcontext():
+            return _counts(ctx.tables, ctx.engine.gradient_sums(ctx.chart, upstream))
+
+
+def _counts(tables: Tables, sums: Sums) -> tuple[Tensor | None, ...]:
+    """Gradients by the inputs of `_Inside`: of log-probabilities, their expected counts."""
+    n, d = tables.head.shape
+    g_children, g_head, g_root = sums.children, sums.head, sums.root
+    if g_head is None:
+        # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
+        share = torch.where(tables.root > 0, g_root / tables.root, 0)
+        g_head = tables.both[:n] @ g_children.T + tables.start[:, None] * share
+        g_children = tables.head @ g_children
+        g_root = tables.start * (tables.head @ share)
+    g_both = torch.empty_like(tables.both)
+    torch.mul(tables.both[:n], g_children, out=g_both[:n])
+    torch.mul(tables.leaf_children, sums.leaf_children, out=g_both[n:])
+    g_left, g_right = g_both.split(d, 1)
+    return None, g_root, tables.head * g_head, g_left, g_right, sums.words, None, sums.span_scores
 
 
 def inside(engine: Engine, rules: LowRankRules, span_scores: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ramify.inference.low_rank.passes import Sums
+from ramify.inference.low_rank.passes import Sums, Tables
 from ramify.inference.rules import LowRankRules, Marginals
 
 Scaled = tuple[Tensor, Tensor]
@@ -98,16 +98,12 @@ def _at_width(chart: Scaled, width: int) -> Scaled:
     return chart[0][:, :starts, width - 1], chart[1][:, :starts, width - 1]
 
 
-def inside_pass(rules: LowRankRules, span_scores: Tensor, skip_symbols: bool) -> _Chart:
+def inside_pass(tables: Tables, rules: LowRankRules, span_scores: Tensor) -> _Chart:
     """All inside vectors, from the words to the whole sentences."""
+    head, children, root = tables.through, tables.children, tables.root
     n, d = rules.head.shape
     B, N, _ = rules.words.shape
     device = rules.words.device
-    head, root = rules.head.exp(), rules.root.exp()
-    both = torch.cat([rules.left, rules.right], 1).exp()
-    children = both[:n]
-    if skip_symbols:
-        children, root = head.T @ children, head.T @ root
     scores = span_scores.to(_scale_dtype(device))
 
     words = rules.masked_words()
@@ -116,10 +112,10 @@ def inside_pass(rules: LowRankRules, span_scores: Tensor, skip_symbols: bool) ->
     leaves = emission, peak[..., 0].to(scores.dtype) + scores.diagonal(1, 1, 2)
 
     rank = _empty_chart(B, N, d, words, scores)
-    symbols = rank if skip_symbols else _empty_chart(B, N, n, words, scores)
+    symbols = rank if head is None else _empty_chart(B, N, n, words, scores)
     left, right = _empty_chart(B, N, d, words, scores), _empty_chart(B, N, d, words, scores)
     chart = _Chart(
-        None if skip_symbols else head, children, both[n:], root, leaves, rank, symbols, left, right, scores,
+        head, children, tables.leaf_children, root, leaves, rank, symbols, left, right, scores,
         rules.lengths.to(device), scores.new_full((B,), -torch.inf),
     )  # fmt: skip
     for width in range(1, N + 1):
@@ -132,7 +128,7 @@ def inside_pass(rules: LowRankRules, span_scores: Tensor, skip_symbols: bool) ->
             )
             scale = scale + scores.diagonal(width, 1, 2)
             _store(rank, width, (x, scale))
-            if not skip_symbols:
+            if head is not None:
                 _store(symbols, width, _normalise(x @ head.T, scale))
         below, scale = leaves if width == 1 else _at_width(symbols, width)
         halves = (below @ (chart.leaf_children if width == 1 else children)).split(d, -1)
@@ -225,7 +221,7 @@ def gradient_sums(chart: _Chart, upstream: Tensor) -> Sums:
 @torch.no_grad()
 def marginals(rules: LowRankRules, span_scores: Tensor) -> Marginals:
     """Posteriors of spans, labels and tags from one inside and one outside pass."""
-    chart = inside_pass(rules, span_scores, skip_symbols=False)
+    chart = inside_pass(Tables.of(rules, skip_symbols=False), rules, span_scores)
     B, N, _ = rules.words.shape
     spans = rules.words.new_zeros(B, N + 1, N + 1)
     best_label = torch.zeros_like(spans, dtype=torch.long)

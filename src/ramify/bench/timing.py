@@ -1,0 +1,149 @@
+"""Speed beside what the machine's matrix product could do, memory, and the log-space reference on the same words."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ramify.bench.case import Case, flop
+from ramify.corpus.sentence import Sentence
+from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
+from ramify.grammars import LowRankGrammar
+from ramify.inference import low_rank
+from ramify.inference.rules import LowRankRules
+from ramify.parser import Parser
+from ramify.training.loop import optimizer_for, train_step
+from ramify.training.settings import Settings
+
+SQUARES = (1024, 2048, 4096)
+REFERENCE_SENTENCES = 4
+"""The log-space reference is timed on so many sentences of the batch: it keeps every split in memory."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One case, measured; rates are those of the fastest repetition."""
+
+    case: Case
+    seconds: float
+    seconds_median: float
+    sentences_per_second: float
+    tokens_per_second: float
+    gflop: float
+    """Of one repetition, by the count that docs/speed.md states"""
+    peak_gflop_per_second: float
+    """Of torch's float32 matrix product with the same threads in the same run"""
+    share_of_peak: float
+    sentences_per_second_per_peak_gflop: float
+    peak_memory_mb: float
+    """Of the process until the task was measured"""
+    reference_sentences_per_second: float | None
+    """Inside and outside in log space by autograd on the same words; None where it was not asked for"""
+    threads: int
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON, the case's sizes among the figures."""
+        record = asdict(self)
+        case: dict[str, Any] = record.pop("case")
+        return case | record
+
+
+def work(case: Case, grammar: LowRankGrammar) -> Callable[[], object]:
+    """The task as a function to be timed."""
+    word_ids = case.word_ids()
+    if case.task == "train":
+        settings = Settings()
+        optimizer = optimizer_for(grammar, settings)
+        return lambda: train_step(grammar, optimizer, word_ids, settings.clip)
+    if case.task == "inside":
+        rules = leaf_rules(grammar, word_ids)
+        return lambda: low_rank.inside(rules).sum().backward()
+    letters = str.maketrans("0123456789", "abcdefghij")  # all numbers would be one word
+    names = [UNKNOWN, *(str(i).translate(letters) for i in range(1, case.vocabulary))]
+    parser = Parser(grammar, Vocabulary(names))
+    sentences = [Sentence.from_tokens([names[i] for i in row]) for row in word_ids.tolist()]
+    return lambda: list(parser.analyse_many(sentences))
+
+
+def leaf_rules(grammar: LowRankGrammar, word_ids: Tensor) -> LowRankRules:
+    """The grammar's rules for these words, cut off from its networks, to be differentiated by."""
+    B, N = word_ids.shape
+    with torch.no_grad():
+        rules = grammar.rules(word_ids, torch.full((B,), N))
+    tensors = {name: value.clone().requires_grad_() for name, value in vars(rules).items() if name != "lengths"}
+    return replace(rules, **tensors)
+
+
+def timed(run: Callable[[], object], seconds: float, least: int = 3) -> list[float]:
+    """How long each repetition took; a first one, which may compile, does not count."""
+    run()
+    found: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(found) < least or time.perf_counter() < end:
+        started = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - started)
+    return found
+
+
+def sgemm_peak(seconds: float = 0.5) -> float:
+    """GFLOP/s of the fastest float32 product of square matrices."""
+    best = 0.0
+    for size in SQUARES:
+        a, b, out = torch.rand(size, size), torch.rand(size, size), torch.empty(size, size)
+        taken = min(timed(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), seconds))  # type: ignore[misc]
+        best = max(best, 2 * size**3 / taken / 1e9)
+    return best
+
+
+def peak_memory() -> float:
+    """The most memory this process ever held, in MB."""
+    if sys.platform == "win32":
+        import psutil
+
+        return float(psutil.Process().memory_info().peak_wset / 2**20)
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def measure(case: Case, reference: bool = True, peak: float | None = None) -> Measurement:
+    """Time one case; the machine's peak is measured before and behind unless it is given."""
+    grammar = case.grammar()
+    run = work(case, grammar)
+    times = timed(run, case.seconds)
+    memory = peak_memory()
+    if peak is None:
+        peak = sgemm_peak()
+        times += timed(run, case.seconds)  # on both sides, in case the machine became slower or faster
+    rate, gflop = case.batch / min(times), flop(case, grammar) / 1e9
+    return Measurement(
+        case=case,
+        seconds=min(times),
+        seconds_median=statistics.median(times),
+        sentences_per_second=rate,
+        tokens_per_second=rate * case.length,
+        gflop=gflop,
+        peak_gflop_per_second=peak,
+        share_of_peak=gflop / min(times) / peak,
+        sentences_per_second_per_peak_gflop=rate / peak,
+        peak_memory_mb=memory,
+        reference_sentences_per_second=reference_rate(case, grammar) if reference else None,
+        threads=torch.get_num_threads(),
+    )
+
+
+def reference_rate(case: Case, grammar: LowRankGrammar) -> float:
+    """Sentences/s of inside and outside in log space, by autograd."""
+    word_ids = case.word_ids()[:REFERENCE_SENTENCES]
+    rules = leaf_rules(grammar, word_ids)
+    times = timed(lambda: low_rank.inside(rules, engine="reference").sum().backward(), 0, least=2)
+    return len(word_ids) / min(times)

@@ -1,0 +1,67 @@
+"""`ramify bench`: how fast, beside what the machine could do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+
+import typer
+from rich.console import Console
+
+from ramify.cli.common import app, notes
+
+
+@app.command(epilog="Example: ramify bench --preterminals 20 --nonterminals 10 --rank 20 --vocabulary 500 --length 8")
+def bench(
+    model: Annotated[str, typer.Option(help="Grammar family.")] = "tn-pcfg",
+    nonterminals: Annotated[Optional[int], typer.Option(help="[default: half of the preterminals]")] = None,  # noqa: UP045
+    preterminals: Annotated[int, typer.Option(help="Number of preterminals p.")] = 60,
+    rank: Annotated[Optional[int], typer.Option(help="[default: p if p > 200, else 200]")] = None,  # noqa: UP045
+    batch: Annotated[int, typer.Option(help="Sentences a step.")] = 4,
+    length: Annotated[int, typer.Option(help="Words a sentence.")] = 20,
+    vocabulary: Annotated[int, typer.Option(help="Number of different words.")] = 10_000,
+    task: Annotated[
+        Literal["train", "inside", "parse"],
+        typer.Option(help="A whole training step, inside and outside alone, or parsing with labels."),
+    ] = "train",
+    seconds: Annotated[float, typer.Option(help="How long to repeat each measurement.")] = 3.0,
+    sweep: Annotated[
+        bool, typer.Option("--sweep", help="Half to four times the length, the symbols, the batch; growth exponents.")
+    ] = False,
+    plot: Annotated[
+        Optional[Path], typer.Option(help="With --sweep: draw it into this file (needs matplotlib).")  # noqa: UP045
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure speed and memory, as a share of the machine's matrix product."""
+    from ramify import bench as bench_room
+    from ramify.errors import RamifyError
+    from ramify.terminal import bench_table, sweep_table
+    from ramify.training.settings import Settings
+
+    if plot is not None and not sweep:
+        raise RamifyError("--plot draws a sweep; give --sweep too.")
+    sizes = Settings(preterminals=preterminals, nonterminals=nonterminals, rank=rank).grammar_arguments(vocabulary)
+    case = bench_room.Case(
+        model, sizes["nonterminals"], preterminals, sizes["rank"], batch, length, vocabulary, task, seconds
+    )
+    console = Console()
+    if not sweep:
+        record = bench_room.measure(case).as_record()
+        if as_json:
+            typer.echo(json.dumps(record))
+        else:
+            console.print(bench_table(record))
+        return
+    notes.print("Measuring at half to four times the given sizes.")
+    swept = bench_room.sweep(case)
+    exponents = {axis: bench_room.growth(axis, found) for axis, found in swept.items()}
+    if as_json:
+        records = {axis: [m.as_record() for m in found] for axis, found in swept.items()}
+        typer.echo(json.dumps({"measurements": records, "exponents": exponents}))
+    else:
+        for axis, found in swept.items():
+            console.print(sweep_table(axis, [m.as_record() for m in found], exponents[axis]))
+    if plot is not None:
+        bench_room.plot(swept, plot)

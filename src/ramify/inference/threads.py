@@ -1,0 +1,83 @@
+"""Work in pieces on every core, without a second pool of threads that spin beside torch's.
+
+OpenMP's threads wait by spinning, and a parallel loop ends only when the last of them was given a core: on a machine
+with other work each loop may take milliseconds, however short. The pieces here are whole sentences or blocks of
+words, handed to sleeping threads in which torch itself runs on one core, so a step waits once, not at every loop.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_making = threading.Lock()
+_state = threading.local()
+
+
+def available() -> int:
+    """How many threads may be used: as many as torch would take (`torch.set_num_threads`)."""
+    return getattr(_state, "available", None) or torch.get_num_threads()
+
+
+@contextmanager
+def torch_on_one_core() -> Iterator[None]:
+    """Torch's own loops run serially here; `in_pieces` still uses every core.
+
+    For work in small steps, where waiting for threads costs more than they save.
+    """
+    before, outer = torch.get_num_threads(), getattr(_state, "available", None)
+    _state.available = outer or before
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        _state.available = outer
+
+
+def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
+    """The results in order, without gradients; several pieces run at a time where there are cores for it."""
+
+    def run(piece: Piece) -> Result:
+        with torch.no_grad():
+            return function(piece)
+
+    count = min(available(), os.cpu_count() or 1)
+    if count == 1 or len(pieces) < 2:
+        return [run(piece) for piece in pieces]
+    return list(_pool(count).map(run, pieces))
+
+
+def _pool(count: int) -> ThreadPoolExecutor:
+    with _making:
+        if count not in _pools:
+            pool = ThreadPoolExecutor(count, thread_name_prefix="ramify")
+            ready = threading.Barrier(count + 1)
+
+            def begin() -> None:
+                torch.get_num_threads()  # torch sets up its threads here, and would undo what follows
+                torch.set_num_threads(1)
+                ready.wait()
+
+            before = torch.get_num_threads()
+            for _ in range(count):
+                pool.submit(begin)
+            ready.wait()
+            # What a thread sets for itself is also what torch gives to threads yet to come.
+            torch.set_num_threads(before)
+            _pools[count] = pool
+        return _pools[count]
+
+
+# Threads do not survive a fork.
+os.register_at_fork(after_in_child=_pools.clear)

@@ -1,0 +1,94 @@
+"""The blockwise softmax against the plain one: values and every gradient."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from ramify.inference import threads
+from ramify.inference.emission import word_log_probabilities
+
+
+def random_layer(p: int, e: int, q: int, dtype: torch.dtype, sharpness: float = 1.0) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(p + e + q)
+    shapes = ((p, e), (q, e), (q,))
+    drawn = (torch.randn(shape, generator=generator, dtype=torch.float64) * sharpness for shape in shapes)
+    return tuple(tensor.to(dtype).requires_grad_() for tensor in drawn)
+
+
+def plain(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, word_ids: torch.Tensor) -> torch.Tensor:
+    return (states @ weight.T + bias).log_softmax(1).T[word_ids]
+
+
+@pytest.fixture(params=[1, 2, 3])
+def cores(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-5)])
+@pytest.mark.parametrize(("p", "e", "q"), [(3, 4, 10), (1, 1, 1), (5, 2, 37), (2, 7, 64)])
+@pytest.mark.parametrize("block", [1, 3, 16, 64, 1000, None])
+@pytest.mark.usefixtures("cores")
+def test_value_and_every_gradient_equal_the_plain_softmax(dtype, tolerance, p, e, q, block):
+    layer = random_layer(p, e, q, dtype)
+    exact = tuple(tensor.detach().double().requires_grad_() for tensor in layer)
+    word_ids = torch.arange(8).reshape(2, 4) % min(q, 5)  # words come up more than once
+    upstream = torch.linspace(-1, 2, 8 * p, dtype=torch.float64).reshape(2, 4, p)
+    expected = plain(*exact, word_ids)
+    found = word_log_probabilities(*layer, word_ids, block)
+    torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
+    expected_gradients = torch.autograd.grad(expected, exact, upstream)
+    found_gradients = torch.autograd.grad(found, layer, upstream.to(dtype))
+    for gradient, expected_gradient in zip(found_gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(gradient.double(), expected_gradient, rtol=tolerance, atol=tolerance)
+
+
+def test_gradients_by_finite_differences():
+    layer = random_layer(3, 4, 11, torch.float64)
+    assert torch.autograd.gradcheck(lambda *x: word_log_probabilities(*x, torch.tensor([3, 0, 3]), 4), layer)
+
+
+def test_large_logits_do_not_overflow():
+    layer = random_layer(4, 5, 30, torch.float32, sharpness=30)
+    word_ids = torch.arange(30)
+    found = word_log_probabilities(*layer, word_ids, 7)
+    exact = plain(*(tensor.double() for tensor in layer), word_ids)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-3)
+    found.sum().backward()
+    assert all(tensor.grad.isfinite().all() for tensor in layer)
+
+
+@pytest.mark.usefixtures("cores")
+def test_the_same_numbers_twice_are_the_same_bits():
+    layer = random_layer(6, 8, 501, torch.float32)
+    word_ids = torch.randint(501, (4, 9), generator=torch.Generator().manual_seed(0))
+
+    def run() -> list[torch.Tensor]:
+        found = word_log_probabilities(*layer, word_ids, 50)
+        return [found, *torch.autograd.grad(found.sum(), layer)]
+
+    assert all(torch.equal(a, b) for a, b in zip(run(), run(), strict=True))
+
+
+def test_a_block_of_no_words_is_refused():
+    with pytest.raises(ValueError, match="at least one word"):
+        word_log_probabilities(*random_layer(2, 2, 2, torch.float32), torch.tensor([0]), 0)
+
+
+def test_pieces_come_back_in_order_from_threads_with_torch_on_one_core():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        found = threads.in_pieces(lambda i: (i, torch.get_num_threads(), torch.is_grad_enabled()), range(5))
+        assert found == [(i, 1, False) for i in range(5)]
+        assert torch.get_num_threads() == 2
+        with threads.torch_on_one_core():
+            assert (torch.get_num_threads(), threads.available()) == (1, 2)
+        assert (torch.get_num_threads(), threads.available()) == (2, 2)
+        with pytest.raises(ZeroDivisionError):
+            threads.in_pieces(lambda i: 1 // i, range(3))
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,44 @@
+"""Parts that run at the same time against the same parts one after the other."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from ramify.inference.together import Part, together
+
+
+@pytest.fixture
+def parts():
+    torch.manual_seed(0)
+    shared = nn.Parameter(torch.randn(5, 4, dtype=torch.float64))
+    first, second = nn.Linear(4, 3, dtype=torch.float64), nn.Linear(4, 2, dtype=torch.float64)
+    frozen = nn.Parameter(torch.randn(2, dtype=torch.float64), requires_grad=False)
+    return [
+        Part(lambda: first(shared).relu(), [shared, *first.parameters()]),
+        Part(lambda: second(shared[:3]).log_softmax(0) * frozen, [shared, *second.parameters(), frozen]),
+    ]
+
+
+def gradients(results, parts) -> list[torch.Tensor]:
+    total = sum((result * torch.linspace(-1, 2, result.numel()).view_as(result)).sum() for result in results)
+    wanted = list({id(p): p for part in parts for p in part.parameters if p.requires_grad}.values())
+    return list(torch.autograd.grad(total, wanted))
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_values_and_gradients_are_those_of_one_after_the_other(parts, cores):
+    expected = [part.function() for part in parts]
+    before = torch.get_num_threads()
+    torch.set_num_threads(cores)
+    try:
+        found = together(parts)
+        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+        found_gradients = gradients(found, parts)
+        with torch.no_grad():
+            assert not together(parts)[0].requires_grad
+    finally:
+        torch.set_num_threads(before)
+    for gradient, expected_gradient in zip(found_gradients, gradients(expected, parts), strict=True):
+        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-12, atol=1e-12)

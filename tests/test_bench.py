@@ -1,0 +1,87 @@
+"""What is counted and told by `ramify bench`; how fast anything is, no test says."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from ramify.bench import Case, growth, measure, plot, sweep
+from ramify.bench.case import flop
+from ramify.bench.sweeping import FACTORS
+from ramify.errors import RamifyError
+from tests.command import ramify
+
+TINY = {"nonterminals": 3, "preterminals": 4, "rank": 5, "batch": 2, "length": 4, "vocabulary": 11, "seconds": 0.0}
+OPTIONS = [part for name, value in TINY.items() for part in (f"--{name}", value)]
+
+
+def test_operations_are_counted_as_the_docs_say():
+    n, p, d, B, N, q, e = 250, 500, 500, 16, 20, 10_000, 256
+    m = n + p
+    case = Case("tn-pcfg", n, p, d, B, N, q, "train")
+    spans, splits = 190, 1330
+    charts = B * (spans * 6 * n * d + 4 * N * p * d + 2 * d * splits)
+    rule_networks = 2 * (n + m + m) * (e * e + e * d)
+    start, preterminals = 2 * (5 * e * e + e * n), 2 * p * 5 * e * e
+    words = 2 * p * e * q
+    grammar = case.grammar()
+    assert flop(case, grammar) == 3 * (charts + rule_networks + start + preterminals + words)
+    assert flop(Case("tn-pcfg", n, p, d, B, N, q, "inside"), grammar) == 3 * charts
+    assert flop(Case("tn-pcfg", n, p, d, B, N, q, "parse"), grammar) == 2 * charts
+    small = Case("td-pcfg", 40, 60, 50, 1, 2, 100, "train")  # few components: 4 d^2 a span, and no networks
+    assert flop(small, small.grammar()) == 3 * (4 * 50 * 50 + 4 * 2 * 60 * 50 + 2 * 50)
+
+
+@pytest.mark.parametrize("task", ["train", "inside", "parse"])
+@pytest.mark.parametrize("model", ["tn-pcfg", "td-pcfg"])
+def test_every_task_gives_every_figure(task, model, monkeypatch):
+    monkeypatch.setattr("ramify.bench.timing.SQUARES", (8,))
+    done = ramify("bench", *OPTIONS, "--task", task, "--model", model, "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["share_of_peak"] == pytest.approx(
+        record["gflop"] / record["seconds"] / record["peak_gflop_per_second"]
+    )
+    assert record["tokens_per_second"] == pytest.approx(4 * record["sentences_per_second"])
+    assert record["reference_sentences_per_second"] > 0
+    assert record["peak_memory_mb"] > 10
+
+
+def test_a_sweep_fits_how_time_grows(monkeypatch):
+    import ramify.bench.sweeping as room
+
+    def cubic(case, **_):
+        found = measure(Case(**TINY), reference=False, peak=1.0)
+        seconds = case.length**3 * case.preterminals**2 * case.batch / 1e6
+        return type(found)(**{**vars(found), "case": case, "seconds": seconds})
+
+    monkeypatch.setattr(room, "measure", cubic)
+    monkeypatch.setattr(room, "sgemm_peak", lambda: 1.0)
+    found = sweep(Case(**TINY))
+    assert [m.case.length for m in found["length"]] == [4 * f for f in FACTORS]
+    assert {axis: growth(axis, each) for axis, each in found.items()} == pytest.approx(
+        {"length": 3, "symbols": 2, "batch": 1}
+    )
+    done = ramify("bench", *OPTIONS, "--sweep")
+    assert done.returncode == 0, done.stderr
+    assert "time ~ length^3.00" in done.stdout
+
+
+def test_a_sweep_can_be_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    found = measure(Case(**TINY), reference=False, peak=1.0)
+    larger = measure(Case(**{**TINY, "length": 8}), reference=False, peak=1.0)
+    plot({"length": [found, larger]}, tmp_path / "sweep.svg")
+    assert "<svg" in (tmp_path / "sweep.svg").read_text()
+
+
+def test_mistakes_are_one_sentence(monkeypatch, tmp_path):
+    assert "give --sweep too" in ramify("bench", "--plot", tmp_path / "x.png").stderr
+    assert "length is 1" in ramify("bench", "--length", 1).stderr
+    assert "batch is 0" in ramify("bench", "--batch", 0).stderr
+    assert "model 'gpt' is unknown" in ramify("bench", "--model", "gpt").stderr
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(RamifyError, match="needs matplotlib"):
+        plot({}, tmp_path / "x.png")
