@@ -1,0 +1,63 @@
+"""Sums and products of log-probabilities that may be minus infinity, with gradients that are never NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from ramify.inference.rules import Marginals, Rules
+
+AnyRules = TypeVar("AnyRules", bound=Rules)
+Inside = Callable[[AnyRules, Tensor, Tensor], tuple[Tensor, dict[int, Tensor]]]
+"""From rules, span scores and words: log p(w), and the log inside scores of the nonterminals by width."""
+
+
+def log(x: Tensor) -> Tensor:
+    """log x with log 0 = -inf and gradient zero there, where autograd's own would be 0 * inf."""
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1).log(), -torch.inf)
+
+
+def _peak(x: Tensor, dim: int) -> Tensor:
+    """The maximum as a constant to shift by; 0 where everything is -inf."""
+    peak = x.detach().amax(dim, keepdim=True)
+    return torch.where(peak.isinf(), torch.zeros_like(peak), peak)
+
+
+def logsumexp(x: Tensor, dim: int) -> Tensor:
+    """log sum exp x over one dimension."""
+    peak = _peak(x, dim)
+    return log((x - peak).exp().sum(dim)) + peak.squeeze(dim)
+
+
+def log_matmul(x: Tensor, matrix: Tensor) -> Tensor:
+    """log(exp(x) @ exp(matrix)) for x (..., k) and matrix (..., k, l)."""
+    row_peak, column_peak = _peak(x, -1), _peak(matrix, -2)
+    return log((x - row_peak).exp() @ (matrix - column_peak).exp()) + row_peak + column_peak
+
+
+@torch.enable_grad()
+def marginals_by_autograd(inside: Inside[AnyRules], rules: AnyRules, span_scores: Tensor) -> Marginals:
+    """Posteriors of spans, labels and tags, all of them as gradients of log p(w)."""
+    words = rules.masked_words().detach().requires_grad_()
+    scores = span_scores.detach().requires_grad_()
+    log_z, symbols = inside(rules, scores, words)
+    possible = log_z > -torch.inf
+    total = torch.where(possible, log_z, 0).sum()
+    wanted = [words, scores, *symbols.values()]
+    if total.requires_grad and bool(possible.any()):
+        gradients = torch.autograd.grad(total, wanted, materialize_grads=True)
+    else:
+        gradients = tuple(torch.zeros_like(t) for t in wanted)
+    tags, spans, *labels = gradients
+    best_label = torch.zeros_like(spans, dtype=torch.long)
+    best_label_posterior = torch.zeros_like(spans)
+    for width, posterior in zip(symbols, labels, strict=True):
+        top = posterior.max(-1)
+        best_label.diagonal(width, 1, 2).copy_(top.indices)
+        best_label_posterior.diagonal(width, 1, 2).copy_(top.values)
+    tag = tags.max(-1)
+    return Marginals(log_z.detach(), spans, best_label, best_label_posterior, tag.indices, tag.values)
