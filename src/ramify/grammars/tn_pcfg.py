@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ramify.grammars.base import LowRankGrammar, SharedRules
+from ramify.grammars.base import Grammar, SharedRules
+from ramify.grammars.compound import joined
+from ramify.grammars.networks import output_layer, state_network, word_log_probabilities
 from ramify.grammars.td_pcfg import normalised
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -16,25 +18,13 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-class _Residual(nn.Module):
-    """x + relu(W2 relu(W1 x))"""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.first, self.second = nn.Linear(size, size), nn.Linear(size, size)
-
-    def forward(self, x: Tensor) -> Tensor:
-        update: Tensor = self.second(self.first(x).relu()).relu()
-        return x + update
-
-
-class TNPCFG(LowRankGrammar):
+class TNPCFG(Grammar):
     """Embeddings are unit Gaussian, linear layers keep PyTorch's own initialisation, as in the paper.
 
     `activation` is the one inside the three networks f_u, f_v, f_w of the binary rules (the paper's ablation);
     the start and word networks always use ReLU. `gain` multiplies the initial weights of all output layers. With 1,
     as in the paper, every distribution starts nearly uniform, so all symbols are nearly alike, and it takes
-    many steps to tell them apart; a larger gain parts them from the start.
+    many steps to tell them apart; a larger gain parts them from the start. With `latent` it is a compound grammar.
     """
 
     def __init__(
@@ -46,44 +36,35 @@ class TNPCFG(LowRankGrammar):
         embedding: int = 256,
         activation: str = "relu",
         gain: float = 1.0,
+        latent: int = 0,
     ) -> None:
-        super().__init__(nonterminals, preterminals, rank, words)
+        super().__init__(nonterminals, preterminals, rank, words, latent)
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r} is not one of {', '.join(ACTIVATIONS)}")
 
-        def output(size: int) -> nn.Linear:
-            layer = nn.Linear(embedding, size)
-            with torch.no_grad():
-                layer.weight *= gain
-            return layer
-
-        def encoder() -> list[nn.Module]:
-            return [nn.Linear(embedding, embedding), _Residual(embedding), _Residual(embedding)]
-
         def rule_network() -> nn.Sequential:
-            return nn.Sequential(nn.Linear(embedding, embedding), ACTIVATIONS[activation](), output(rank))
+            inner = nn.Linear(embedding + latent, embedding)
+            return nn.Sequential(inner, ACTIVATIONS[activation](), output_layer(embedding, rank, gain))
 
         self.symbol_embedding = nn.Parameter(torch.randn(nonterminals + preterminals, embedding))
         self.start_embedding = nn.Parameter(torch.randn(1, embedding))
         self.preterminal_embedding = nn.Parameter(torch.randn(preterminals, embedding))
         self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
-        self.start = nn.Sequential(*encoder(), output(nonterminals))
-        self.preterminal_encoder = nn.Sequential(*encoder())
-        self.word_layer = output(words)
+        self.start = nn.Sequential(*state_network(embedding, latent), output_layer(embedding, nonterminals, gain))
+        self.preterminal_encoder = nn.Sequential(*state_network(embedding, latent))
+        self.word_layer = output_layer(embedding, words, gain)
 
-    def shared_rules(self) -> SharedRules:
-        """Start and binary rules."""
+    def shared_rules(self, z: Tensor | None = None) -> SharedRules:
+        """Start and binary rules; with z (B, latent) one set for each sentence."""
+        symbols = joined(self.symbol_embedding, z)
         return normalised(
-            self.start(self.start_embedding)[0],
-            self.head(self.symbol_embedding[: self.nonterminals]),
-            self.left(self.symbol_embedding),
-            self.right(self.symbol_embedding),
+            self.start(joined(self.start_embedding, z)).squeeze(-2),
+            self.head(symbols[..., : self.nonterminals, :]),
+            self.left(symbols),
+            self.right(symbols),
         )
 
-    def emission(self, word_ids: Tensor) -> Tensor:
-        """log p(T -> w) (..., p) of the words given by their numbers (...)."""
-        states: Tensor = self.preterminal_encoder(self.preterminal_embedding)  # (p, embedding)
-        weights = nn.functional.embedding(word_ids, self.word_layer.weight)
-        logits = weights @ states.T + self.word_layer.bias[word_ids][..., None]
-        vocabulary_logits: Tensor = self.word_layer(states)  # (p, q)
-        return logits - vocabulary_logits.logsumexp(1)
+    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
+        """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
+        states: Tensor = self.preterminal_encoder(joined(self.preterminal_embedding, z))  # (..., p, embedding)
+        return word_log_probabilities(states, self.word_layer, word_ids)

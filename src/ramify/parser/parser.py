@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import nltk
 import numpy as np
@@ -19,11 +18,11 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
-from ramify.grammars import LowRankGrammar, TableGrammar
+from ramify.grammars import Grammar, TableGrammar
 from ramify.grammars.inspect import Rule, strongest_rules
-from ramify.inference import low_rank
 from ramify.inference.decode import DECODERS
-from ramify.inference.rules import LowRankRules, Marginals
+from ramify.inference.dispatch import inside, marginals
+from ramify.inference.rules import Marginals, Rules
 from ramify.parser.analysis import Analysis
 from ramify.parser.batches import WordIds, check_fits, memory_batches, padded
 
@@ -40,14 +39,16 @@ class Parser:
 
     def __init__(
         self,
-        grammar: LowRankGrammar,
+        grammar: Grammar,
         vocabulary: Vocabulary,
         labels: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         word_rule: WordRule | None = None,
         text_rules: TextRules = AS_IS,
     ) -> None:
-        self.grammar: TableGrammar = grammar.tabulated()
+        self.tables: TableGrammar = grammar.tabulated()
+        """Every rule's probability; of a compound grammar the rules at z = 0"""
+        self.grammar: Grammar = grammar if grammar.latent else self.tables
         self.vocabulary = vocabulary
         self.word_rule = word_rule
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
@@ -83,7 +84,7 @@ class Parser:
     @property
     def device(self) -> torch.device:
         """Where the grammar's tables are."""
-        return self.grammar.head.device
+        return self.tables.emission_table.device
 
     def parse(self, sentence: GivenSentence) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens."""
@@ -119,7 +120,7 @@ class Parser:
         if symbol is not None and symbol not in self.labels:
             raise RamifyError(f"{symbol!r} is no nonterminal of this grammar; they are {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
-        found = [rule for parent in parents for rule in strongest_rules(self.grammar, parent, count)]
+        found = [rule for parent in parents for rule in strongest_rules(self.tables, parent, count)]
         return [self._named(rule) for rule in sorted(found, key=lambda rule: -rule.probability)]
 
     def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:
@@ -127,7 +128,7 @@ class Parser:
         _check_count(count)
         if tag not in self.tags:
             raise RamifyError(f"{tag!r} is no preterminal of this grammar; they are {', '.join(self.tags)}.")
-        column = self.grammar.emission_table[:, self.tags.index(tag)].exp()
+        column = self.tables.emission_table[:, self.tags.index(tag)].exp()
         top = column.topk(min(count, len(column)))
         return [(self.vocabulary.words[i], float(p)) for p, i in zip(top.values, top.indices, strict=True)]
 
@@ -166,8 +167,7 @@ class Parser:
         nonempty = [place for place, words in enumerate(encoded) if len(words)]
         for batch in memory_batches(self.grammar, [len(encoded[place]) for place in nonempty]):
             places = [nonempty[i] for i in batch]
-            rules = self.grammar.rules(*padded([encoded[place] for place in places], self.device))
-            found = _robust_marginals(rules)
+            rules, found = _robust_marginals(self.grammar, [encoded[place] for place in places], self.device)
             trees = DECODERS[decoder](found, rules.lengths)
             for row, (place, spans) in enumerate(zip(places, trees, strict=True)):
                 results[place] = self._analysis(window[place], found, row, spans)
@@ -199,41 +199,39 @@ def _without_words(sentence: Sentence) -> Analysis:
     return Analysis.put_together(sentence, unparsed(()), -np.inf, np.zeros((1, 1), np.float32), nothing, nothing)
 
 
-def _rows(rules: LowRankRules, rows: torch.Tensor) -> LowRankRules:
-    return replace(rules, words=rules.words[rows], lengths=rules.lengths[rows])
-
-
 @torch.no_grad()
-def _robust_marginals(rules: LowRankRules) -> Marginals:
+def _robust_marginals(grammar: Grammar, sentences: Sequence[WordIds], device: torch.device) -> tuple[Rules, Marginals]:
     """The scaled path; log space where its numbers underflowed; words alone where no derivation exists.
 
     The stated rule for a sentence without a derivation, such as one of a single word: all posteriors are zero,
     so decoding gives a right-branching tree, and each tag is the one that gives its word the most probability.
     """
-    found = low_rank.marginals(rules)
+    rules, cost = grammar.given(*padded(sentences, device))
+    found = marginals(rules)
     lost = (found.log_probability == -torch.inf) & (rules.lengths > 1)
     if bool(lost.any()):
-        again = low_rank.marginals(_rows(rules, lost).to(torch.float64), engine="reference")
+        again = marginals(rules.rows(lost).to(torch.float64), engine="reference")
         for name, values in vars(again).items():
             getattr(found, name)[lost] = values.to(getattr(found, name).dtype)
     impossible = found.log_probability == -torch.inf
     found.best_tag[impossible] = rules.words[impossible].argmax(-1)
-    return found
+    found.log_probability.sub_(cost)
+    return rules, found
 
 
 @torch.no_grad()
-def log_probabilities(grammar: LowRankGrammar, sentences: Sequence[WordIds]) -> NDArray[np.float64]:
-    """log p(w) of each sentence, in order; an empty one has no derivation."""
-    tables = grammar.tabulated()
+def log_probabilities(grammar: Grammar, sentences: Sequence[WordIds]) -> NDArray[np.float64]:
+    """log p(w) of each sentence, in order; an empty one has no derivation. Of a compound grammar a lower bound."""
+    device = next(grammar.buffers() if isinstance(grammar, TableGrammar) else grammar.parameters()).device
+    grammar = grammar if grammar.latent else grammar.tabulated()
     result = np.full(len(sentences), -np.inf)
     nonempty = [place for place, words in enumerate(sentences) if len(words)]
-    for batch in memory_batches(tables, [len(sentences[place]) for place in nonempty]):
+    for batch in memory_batches(grammar, [len(sentences[place]) for place in nonempty]):
         places = [nonempty[i] for i in batch]
-        rules = tables.rules(*padded([sentences[place] for place in places], tables.head.device))
-        found = low_rank.inside(rules).double()
+        rules, cost = grammar.given(*padded([sentences[place] for place in places], device))
+        found = inside(rules).double()
         lost = (found == -torch.inf) & (rules.lengths > 1)
         if bool(lost.any()):
-            again = _rows(rules, lost).to(torch.float64)
-            found[lost] = low_rank.inside(again, engine="reference")
-        result[places] = found.cpu().numpy()
+            found[lost] = inside(rules.rows(lost).to(torch.float64), engine="reference")
+        result[places] = (found - cost).cpu().numpy()
     return result

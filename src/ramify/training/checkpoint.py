@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ramify.errors import RamifyError
-from ramify.grammars import LowRankGrammar
+from ramify.grammars import Grammar
 from ramify.parser.folder import CHECKPOINT
 from ramify.parser.tensors import load_tensors, save_tensors, shapes_of
 
@@ -36,14 +36,12 @@ class Position:
         return Position(epoch=self.epoch + 1, records=self.records)
 
 
-def save_checkpoint(
-    folder: Path, grammar: LowRankGrammar, optimizer: torch.optim.Optimizer, position: Position
-) -> None:
+def save_checkpoint(folder: Path, grammar: Grammar, optimizer: torch.optim.Optimizer, position: Position) -> None:
     """Parameters, optimizer and position in one file, so that they cannot disagree."""
     save_tensors(folder / CHECKPOINT, _tensors(grammar, optimizer), asdict(position))
 
 
-def load_checkpoint(folder: Path, grammar: LowRankGrammar, optimizer: torch.optim.Optimizer) -> Position:
+def load_checkpoint(folder: Path, grammar: Grammar, optimizer: torch.optim.Optimizer) -> Position:
     """Bring grammar and optimizer to where the checkpoint is; without one they stay at the beginning."""
     path = folder / CHECKPOINT
     if not path.exists():
@@ -67,7 +65,7 @@ def load_checkpoint(folder: Path, grammar: LowRankGrammar, optimizer: torch.opti
         raise RamifyError(f"{path}: was written by another version; resume with that one.") from error
 
 
-def _tensors(grammar: LowRankGrammar, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _tensors(grammar: Grammar, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     tensors = dict(grammar.state_dict())
     for place, state in optimizer.state_dict()["state"].items():
         for name, value in state.items():
