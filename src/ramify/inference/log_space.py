@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -37,6 +37,29 @@ def log_matmul(x: Tensor, matrix: Tensor) -> Tensor:
     """log(exp(x) @ exp(matrix)) for x (..., k) and matrix (..., k, l)."""
     row_peak, column_peak = _peak(x, -1), _peak(matrix, -2)
     return log((x - row_peak).exp() @ (matrix - column_peak).exp()) + row_peak + column_peak
+
+
+MAX_BLOCK = 2**22
+"""Numbers that `max_matmul` holds at a time."""
+
+
+def max_matmul(x: Tensor, matrix: Tensor) -> Tensor:
+    """max over k of x[..., k] + matrix[k, l], for x (..., k) and matrix (k, l)."""
+    rows = x.reshape(-1, x.shape[-1])
+    block = max(1, MAX_BLOCK // matrix.numel())
+    by_result = matrix.T.contiguous()
+    parts = [(part[:, None] + by_result).amax(-1) for part in rows.split(block)]
+    return torch.cat(parts).reshape(*x.shape[:-1], -1)
+
+
+class Semiring(NamedTuple):
+    """How alternatives are put together, given as logarithms: by their sum or by the best of them."""
+
+    add: Callable[[Tensor, int], Tensor]
+    matmul: Callable[[Tensor, Tensor], Tensor]
+
+
+SUM, BEST = Semiring(logsumexp, log_matmul), Semiring(torch.amax, max_matmul)
 
 
 @torch.enable_grad()

@@ -9,12 +9,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ramify.inference.log_space import log_matmul, logsumexp, marginals_by_autograd
+from ramify.inference.log_space import SUM, Semiring, marginals_by_autograd
 from ramify.inference.rules import DenseRules, Marginals
 
 
-def _inside(rules: DenseRules, span_scores: Tensor, words: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
-    """log p(w) (B,), and for each width > 1 the log inside scores of the nonterminals (B, starts, n)."""
+def chart(
+    rules: DenseRules, span_scores: Tensor, words: Tensor, semiring: Semiring = SUM
+) -> tuple[Tensor, dict[int, Tensor]]:
+    """log p(w) (B,), and for each width > 1 the log inside scores of the nonterminals (B, starts, n).
+
+    In the semiring `BEST` they are the log-probabilities of the best derivations instead (CYK).
+    """
+    add, matmul = semiring
     B, N, _ = words.shape
     n = rules.nonterminals
     by_children = rules.binary.movedim(-3, -1)  # (..., m, m, n)
@@ -22,7 +28,7 @@ def _inside(rules: DenseRules, span_scores: Tensor, words: Tensor) -> tuple[Tens
 
     def parents(pairs: Tensor, left: slice, right: slice) -> Tensor:
         """From log-weights of pairs of children (B, starts, left, right) to those of parents (B, starts, n)."""
-        return log_matmul(pairs.flatten(2), by_children[..., left, right, :].flatten(-3, -2))
+        return matmul(pairs.flatten(2), by_children[..., left, right, :].flatten(-3, -2))
 
     leaf = words + torch.diagonal(span_scores, 1, 1, 2)[..., None]
     symbols: dict[int, Tensor] = {}
@@ -41,21 +47,21 @@ def _inside(rules: DenseRules, span_scores: Tensor, words: Tensor) -> tuple[Tens
                 symbols[s][:, :starts, :, None] + symbols[width - s][:, s : s + starts, None, :]
                 for s in range(2, width - 1)
             ]
-            found.append(parents(logsumexp(torch.stack(splits), 0), phrase, phrase))
+            found.append(parents(add(torch.stack(splits), 0), phrase, phrase))
         scores = torch.diagonal(span_scores, width, 1, 2)[..., None]
-        symbols[width] = logsumexp(torch.stack(found), 0) + scores
+        symbols[width] = add(torch.stack(found), 0) + scores
     # A sentence of one word has no derivation: every start rule leads to a binary rule.
     at_width = [leaf.new_full((B,), -torch.inf)]
-    at_width += [logsumexp(symbols[w][:, 0] + rules.root, -1) for w in range(2, N + 1)]
+    at_width += [add(symbols[w][:, 0] + rules.root, -1) for w in range(2, N + 1)]
     log_z = torch.stack(at_width).gather(0, rules.lengths.to(words.device)[None] - 1)[0]
     return log_z, symbols
 
 
 def inside(rules: DenseRules, span_scores: Tensor) -> Tensor:
     """log p(w) of each sentence (B,), every span weighted by exp(span_scores[b, i, j]) (B, N+1, N+1)."""
-    return _inside(rules, span_scores, rules.masked_words())[0]
+    return chart(rules, span_scores, rules.masked_words())[0]
 
 
 def marginals(rules: DenseRules, span_scores: Tensor) -> Marginals:
     """Posteriors of spans, labels and tags, all of them as gradients of log p(w)."""
-    return marginals_by_autograd(_inside, rules, span_scores)
+    return marginals_by_autograd(chart, rules, span_scores)

@@ -1,0 +1,62 @@
+"""From the rules of a batch to derivations of its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from ramify.inference.derivations.forest import forest_of
+from ramify.inference.derivations.search import Derivation, KBest, drawn_with, heaviest, walk
+from ramify.inference.log_space import BEST, SUM, log
+from ramify.inference.rules import DenseRules, LowRankRules, Rules
+
+MOST_RULES = 2**25
+"""How many numbers the rule tensor of low-rank rules may have when it is written out (256 MB)."""
+
+
+def written_out(rules: Rules) -> DenseRules:
+    """The same rules with their tensor in full; refused beyond `MOST_RULES` numbers."""
+    if isinstance(rules, DenseRules):
+        return rules
+    n, m = rules.nonterminals, rules.left.shape[-2]
+    if n * m * m > MOST_RULES:
+        raise ValueError(f"a rule tensor of {n} x {m} x {m} numbers is larger than {MOST_RULES}")
+    tables = (table.exp() for table in (rules.head, rules.left, rules.right))
+    tensor = torch.einsum("...al,...bl,...cl->...abc", *tables)
+    return DenseRules(rules.root, log(tensor), rules.words, rules.lengths)
+
+
+def best_derivations(rules: Rules) -> list[Derivation | None]:
+    """For each sentence its most probable labelled tree (Viterbi, CYK); None where it has no derivation.
+
+    Low-rank rules are written out first: the most probable tree sums over the rank, so rank space does not hold it.
+    """
+    full = written_out(rules)
+    return [walk(forest_of(full.sentence(b), BEST), heaviest) for b in range(len(full.lengths))]
+
+
+def best_rank_derivations(rules: LowRankRules) -> list[Derivation | None]:
+    """For each sentence the tree of its best derivation with a rank component at every rule.
+
+    The maximum in place of the sum in rank space. Its probability, that of tree and components together, is no more
+    than the tree's.
+    """
+    return [walk(forest_of(rules.sentence(b), BEST), heaviest) for b in range(len(rules.lengths))]
+
+
+def sampled_derivations(rules: Rules, generators: Sequence[np.random.Generator]) -> list[Derivation | None]:
+    """For each sentence a labelled tree drawn from the posterior p(tree | words), with its own generator.
+
+    Exact for both shapes of rules (Johnson, Griffiths and Goldwater 2007, sec. 4); for low-rank rules the rank
+    components are drawn too, and `log_probability` is that of tree and components together.
+    """
+    return [walk(forest_of(rules.sentence(b), SUM), drawn_with(generators[b])) for b in range(len(rules.lengths))]
+
+
+def k_best_derivations(rules: DenseRules, k: int) -> list[list[Derivation]]:
+    """For each sentence its k most probable labelled trees, best first; fewer where there are not so many."""
+    if k < 1:
+        raise ValueError(f"k must be at least 1, not {k}")
+    return [KBest(forest_of(rules.sentence(b), BEST), k).derivations() for b in range(len(rules.lengths))]
