@@ -38,6 +38,7 @@ def parse(
     ] = "brackets",
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
+    seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
     input: Input = "auto",
     tokenise: Tokenise = None,
     split_sentences: Split = False,
@@ -52,7 +53,7 @@ def parse(
     output = LineOutput(out, resume, overwrite, one_line_each=format != "pretty")
     parser = load(model, device)
     with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-        analyses = parser.analyse_many(sentences, decoder)
+        analyses = parser.analyse_many(sentences, decoder, seed)
         output.write(FORMATS[format](analysis, posteriors) for analysis in analyses)
 
 

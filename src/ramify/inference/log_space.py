@@ -62,9 +62,24 @@ class Semiring(NamedTuple):
 SUM, BEST = Semiring(logsumexp, log_matmul), Semiring(torch.amax, max_matmul)
 
 
-@torch.enable_grad()
 def marginals_by_autograd(inside: Inside[AnyRules], rules: AnyRules, span_scores: Tensor) -> Marginals:
     """Posteriors of spans, labels and tags, all of them as gradients of log p(w)."""
+    log_z, tags, spans, labels = posteriors_by_autograd(inside, rules, span_scores)
+    best_label = torch.zeros_like(spans, dtype=torch.long)
+    best_label_posterior = torch.zeros_like(spans)
+    for width, posterior in labels.items():
+        top = posterior.max(-1)
+        best_label.diagonal(width, 1, 2).copy_(top.indices)
+        best_label_posterior.diagonal(width, 1, 2).copy_(top.values)
+    tag = tags.max(-1)
+    return Marginals(log_z, spans, best_label, best_label_posterior, tag.indices, tag.values)
+
+
+@torch.enable_grad()
+def posteriors_by_autograd(
+    inside: Inside[AnyRules], rules: AnyRules, span_scores: Tensor
+) -> tuple[Tensor, Tensor, Tensor, dict[int, Tensor]]:
+    """log p(w) (B,); posteriors of tags (B, N, p), of spans (B, N+1, N+1), by width of labels (B, starts, n)."""
     words = rules.masked_words().detach().requires_grad_()
     scores = span_scores.detach().requires_grad_()
     log_z, symbols = inside(rules, scores, words)
@@ -76,11 +91,4 @@ def marginals_by_autograd(inside: Inside[AnyRules], rules: AnyRules, span_scores
     else:
         gradients = tuple(torch.zeros_like(t) for t in wanted)
     tags, spans, *labels = gradients
-    best_label = torch.zeros_like(spans, dtype=torch.long)
-    best_label_posterior = torch.zeros_like(spans)
-    for width, posterior in zip(symbols, labels, strict=True):
-        top = posterior.max(-1)
-        best_label.diagonal(width, 1, 2).copy_(top.indices)
-        best_label_posterior.diagonal(width, 1, 2).copy_(top.values)
-    tag = tags.max(-1)
-    return Marginals(log_z.detach(), spans, best_label, best_label_posterior, tag.indices, tag.values)
+    return log_z.detach(), tags, spans, dict(zip(symbols, labels, strict=True))

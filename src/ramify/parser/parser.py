@@ -20,11 +20,11 @@ from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import Grammar, TableGrammar
 from ramify.grammars.inspect import Rule, strongest_rules
-from ramify.inference.decode import DECODERS
-from ramify.inference.dispatch import inside, marginals
-from ramify.inference.rules import Marginals, Rules
+from ramify.inference.derivations import Derivation
+from ramify.inference.dispatch import inside
 from ramify.parser.analysis import Analysis
 from ramify.parser.batches import WordIds, check_fits, memory_batches, padded
+from ramify.parser.decoding import Decoded, best_derivations, check_decoder, decode, entropy
 
 WINDOW = 1024
 """How many sentences are read ahead, so that sentences of like length share a batch."""
@@ -90,24 +90,45 @@ class Parser:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens."""
         return self.analyse(sentence).parse.to_nltk()
 
-    def parse_many(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[nltk.Tree]:
+    def parse_many(
+        self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr", seed: int = 0
+    ) -> Iterator[nltk.Tree]:
         """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
-        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder))
+        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder, seed))
 
     def posteriors(self, sentence: GivenSentence) -> NDArray[np.float32]:
         """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""
         return self.analyse(sentence).posteriors
 
-    def analyse(self, sentence: GivenSentence, decoder: str = "mbr") -> Analysis:
+    def analyse(self, sentence: GivenSentence, decoder: str = "mbr", seed: int = 0) -> Analysis:
         """The parse of one sentence with its probability and posteriors."""
-        return next(self.analyse_many([sentence], decoder))
+        return next(self.analyse_many([sentence], decoder, seed))
 
-    def analyse_many(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[Analysis]:
-        """`analyse` for a stream of sentences, in order."""
-        if decoder not in DECODERS:
-            raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
+    def analyse_many(
+        self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr", seed: int = 0
+    ) -> Iterator[Analysis]:
+        """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream."""
+        check_decoder(self.grammar, decoder, seed)
+        done = 0
         for window in self._windows(sentences):
-            yield from self._analyse_window(window, decoder)
+            yield from self._analyse_window(window, decoder, [(seed, done + place) for place in range(len(window))])
+            done += len(window)
+
+    def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
+        """The most probable labelled trees of a sentence's words, best first, each with its log-probability."""
+        _check_count(count)
+        check_decoder(self.grammar, "viterbi")
+        [given] = next(self._windows([sentence]))
+        found = best_derivations(self.grammar, padded(self._encoded([given]), self.device), count)
+        return [(self._parse(given.words, each).to_nltk(), each.log_probability) for each in found]
+
+    def entropy(self, sentence: GivenSentence) -> float:
+        """How undecided the grammar is: the entropy in nats of the posterior over labelled trees.
+
+        Of a low-rank grammar, over trees with a rank component at every rule: an upper bound.
+        """
+        [given] = next(self._windows([sentence]))
+        return entropy(self.grammar, padded(self._encoded([given]), self.device))
 
     def log_probabilities(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[float]:
         """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
@@ -161,31 +182,34 @@ class Parser:
             check_fits(self.grammar, len(words), sentence.where)
         return encoded
 
-    def _analyse_window(self, window: list[Sentence], decoder: str) -> list[Analysis]:
+    def _analyse_window(self, window: list[Sentence], decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Analysis]:
         encoded = self._encoded(window)
         results: list[Analysis | None] = [None] * len(window)
         nonempty = [place for place, words in enumerate(encoded) if len(words)]
         for batch in memory_batches(self.grammar, [len(encoded[place]) for place in nonempty]):
             places = [nonempty[i] for i in batch]
-            rules, found = _robust_marginals(self.grammar, [encoded[place] for place in places], self.device)
-            trees = DECODERS[decoder](found, rules.lengths)
-            for row, (place, spans) in enumerate(zip(places, trees, strict=True)):
-                results[place] = self._analysis(window[place], found, row, spans)
+            found = decode(
+                self.grammar,
+                *padded([encoded[place] for place in places], self.device),
+                decoder,
+                [seeds[place] for place in places],
+            )
+            for place, decoded in zip(places, found, strict=True):
+                results[place] = self._analysis(window[place], decoded)
         return [result or _without_words(sentence) for result, sentence in zip(results, window, strict=True)]
 
-    def _analysis(self, sentence: Sentence, found: Marginals, row: int, spans: NDArray[np.int32]) -> Analysis:
-        i, j = spans[:, 0], spans[:, 1]
-        words = sentence.words
-        N = len(words)
-        labels = found.best_label[row].cpu().numpy()[i, j]
-        tags = found.best_tag[row, :N].tolist()
+    def _parse(self, words: tuple[str, ...], found: Decoded | Derivation) -> Parse:
+        labels, tags = tuple(self.labels[a] for a in found.labels), tuple(self.tags[t] for t in found.tags)
+        return Parse(words, tags, found.spans, labels)
+
+    def _analysis(self, sentence: Sentence, found: Decoded) -> Analysis:
         return Analysis.put_together(
             sentence,
-            Parse(words, tuple(self.tags[t] for t in tags), spans, tuple(self.labels[a] for a in labels)),
-            float(found.log_probability[row]),
-            found.spans[row, : N + 1, : N + 1].cpu().numpy(),
-            found.best_label_posterior[row].cpu().numpy()[i, j],
-            found.best_tag_posterior[row, :N].cpu().numpy(),
+            self._parse(sentence.words, found),
+            found.log_probability,
+            found.posteriors,
+            found.label_posteriors,
+            found.tag_posteriors,
         )
 
 
@@ -197,26 +221,6 @@ def _check_count(count: int) -> None:
 def _without_words(sentence: Sentence) -> Analysis:
     nothing = np.zeros(0, np.float32)
     return Analysis.put_together(sentence, unparsed(()), -np.inf, np.zeros((1, 1), np.float32), nothing, nothing)
-
-
-@torch.no_grad()
-def _robust_marginals(grammar: Grammar, sentences: Sequence[WordIds], device: torch.device) -> tuple[Rules, Marginals]:
-    """The scaled path; log space where its numbers underflowed; words alone where no derivation exists.
-
-    The stated rule for a sentence without a derivation, such as one of a single word: all posteriors are zero,
-    so decoding gives a right-branching tree, and each tag is the one that gives its word the most probability.
-    """
-    rules, cost = grammar.given(*padded(sentences, device))
-    found = marginals(rules)
-    lost = (found.log_probability == -torch.inf) & (rules.lengths > 1)
-    if bool(lost.any()):
-        again = marginals(rules.rows(lost).to(torch.float64), engine="reference")
-        for name, values in vars(again).items():
-            getattr(found, name)[lost] = values.to(getattr(found, name).dtype)
-    impossible = found.log_probability == -torch.inf
-    found.best_tag[impossible] = rules.words[impossible].argmax(-1)
-    found.log_probability.sub_(cost)
-    return rules, found
 
 
 @torch.no_grad()

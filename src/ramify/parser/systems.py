@@ -64,7 +64,7 @@ class System:
             return baseline_predictions(str(self.path), gold, seed, on_sentence)
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
-        return [predict(load(self.path, device), gold, self.name, decoder, on_sentence)]
+        return [predict(load(self.path, device), gold, self.name, decoder, on_sentence, seed)]
 
 
 def common_rule(systems: Sequence[System]) -> WordRule | None:

@@ -121,18 +121,30 @@ def inside(rules: DenseRules, span_scores: Tensor) -> Tensor:
     return result
 
 
+def _all_posteriors(rules: DenseRules, span_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """log p(w) (B,); of labels (B, N, N, n) by start and width; of tags (B, N, p)."""
+    chart = inside_pass(rules, span_scores)
+    outer, _ = outside_pass(chart)
+    around = _word_gradients(chart, outer, torch.ones_like(rules.words[:, 0, 0]))
+    return chart.log_z, _symbol_posteriors(chart, outer), chart.leaves[0] * around.emission
+
+
+@torch.no_grad()
+def symbol_posteriors(rules: DenseRules) -> tuple[Tensor, Tensor]:
+    """Of every nonterminal over every span (B, N, N, n), by start and width - 1, and of every tag (B, N, p)."""
+    B, N, _ = rules.words.shape
+    return _all_posteriors(rules, rules.words.new_zeros(B, N + 1, N + 1))[1:]
+
+
 @torch.no_grad()
 def marginals(rules: DenseRules, span_scores: Tensor) -> Marginals:
     """Posteriors of spans, labels and tags from one inside and one outside pass."""
-    chart = inside_pass(rules, span_scores)
-    outer, _ = outside_pass(chart)
-    labels = _symbol_posteriors(chart, outer)
-    tags = chart.leaves[0] * _word_gradients(chart, outer, torch.ones_like(rules.words[:, 0, 0])).emission
+    log_z, labels, tags = _all_posteriors(rules, span_scores)
     spans = labels.sum(-1)
     spans[:, :, 0] = tags.sum(-1)
     label, tag = labels.max(-1), tags.max(-1)
     return Marginals(
-        chart.log_z.to(spans.dtype),
+        log_z.to(spans.dtype),
         by_fence_posts(spans),
         by_fence_posts(label.indices),
         by_fence_posts(label.values),

@@ -5,6 +5,7 @@ from ramify.inference.derivations.decoders import (
     best_derivations,
     best_rank_derivations,
     k_best_derivations,
+    posteriors_along,
     sampled_derivations,
     written_out,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "best_derivations",
     "best_rank_derivations",
     "k_best_derivations",
+    "posteriors_along",
     "sampled_derivations",
     "written_out",
 ]
