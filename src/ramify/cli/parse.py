@@ -13,6 +13,7 @@ import typer
 
 from ramify.cli.common import Decoder, Device, Input, Model, Sentences, app, notes
 from ramify.cli.output import LineOutput
+from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
     from ramify.corpus.sentence import Sentence
@@ -50,6 +51,8 @@ def parse(
     """Parse sentences; the trees come out in the order of the sentences, with every token that came in."""
     from ramify.parser import FORMATS, load
 
+    if resume and decoder == "sample":
+        raise RamifyError("Samples cannot be gone on with: they depend on the sentences before; leave out --resume.")
     output = LineOutput(out, resume, overwrite, one_line_each=format != "pretty")
     parser = load(model, device)
     with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:

@@ -80,12 +80,12 @@ class Grammar(nn.Module, ABC):
         return self.given(word_ids, lengths)[0]
 
     @torch.no_grad()
-    def tabulated(self) -> TableGrammar:
-        """The same grammar with every probability worked out once; of a compound one the rules at z = 0."""
+    def tabulated(self, z: Tensor | None = None) -> TableGrammar:
+        """The same grammar with every probability worked out; of a compound one the rules at z (1, latent), or 0."""
         all_words = torch.arange(self.words, device=next(self.parameters()).device)
         if not self.latent:
             return TableGrammar(self.shared_rules(), self.emission(all_words))
-        z = torch.zeros(1, self.latent, device=all_words.device)
+        z = torch.zeros(1, self.latent, device=all_words.device) if z is None else z
         shared = self.shared_rules(z)
         return TableGrammar(type(shared)(*(table[0] for table in shared)), self.emission(all_words[None], z)[0])
 
@@ -159,6 +159,6 @@ class TableGrammar(Grammar):
         """log p(T -> w) (..., p) of the words given by their numbers (...)."""
         return nn.functional.embedding(word_ids, self.emission_table)
 
-    def tabulated(self) -> TableGrammar:
+    def tabulated(self, z: Tensor | None = None) -> TableGrammar:  # noqa: ARG002
         """Itself."""
         return self

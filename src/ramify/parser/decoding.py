@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ramify.errors import RamifyError
-from ramify.grammars import Grammar
+from ramify.grammars import Grammar, TableGrammar
 from ramify.inference import derivations
 from ramify.inference.decode import DECODERS as BY_POSTERIORS
 from ramify.inference.derivations import MOST_RULES, Derivation
-from ramify.inference.dispatch import marginals
+from ramify.inference.dispatch import inside, marginals
 from ramify.inference.entropy import derivation_entropy
 from ramify.inference.rules import LowRankRules, Marginals, Rules
+from ramify.parser.batches import WordIds, memory_batches, padded
 
 DECODERS = (*BY_POSTERIORS, "viterbi", "viterbi-rank", "sample")
 
@@ -138,3 +139,21 @@ def _robust_marginals(rules: Rules) -> Marginals:
     impossible = found.log_probability == -torch.inf
     found.best_tag[impossible] = rules.words[impossible].argmax(-1)
     return found
+
+
+@torch.no_grad()
+def log_probabilities(grammar: Grammar, sentences: Sequence[WordIds]) -> NDArray[np.float64]:
+    """log p(w) of each sentence, in order; an empty one has no derivation. Of a compound grammar a lower bound."""
+    device = next(grammar.buffers() if isinstance(grammar, TableGrammar) else grammar.parameters()).device
+    grammar = grammar if grammar.latent else grammar.tabulated()
+    result = np.full(len(sentences), -np.inf)
+    nonempty = [place for place, words in enumerate(sentences) if len(words)]
+    for batch in memory_batches(grammar, [len(sentences[place]) for place in nonempty]):
+        places = [nonempty[i] for i in batch]
+        rules, cost = grammar.given(*padded([sentences[place] for place in places], device))
+        found = inside(rules).double()
+        lost = (found == -torch.inf) & (rules.lengths > 1)
+        if bool(lost.any()):
+            found[lost] = inside(rules.rows(lost).to(torch.float64), engine="reference")
+        result[places] = (found - cost).cpu().numpy()
+    return result

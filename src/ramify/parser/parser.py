@@ -19,15 +19,17 @@ from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import Grammar, TableGrammar
+from ramify.grammars.generation import Generated, Sampler
 from ramify.grammars.inspect import Rule, strongest_rules
 from ramify.inference.derivations import Derivation
-from ramify.inference.dispatch import inside
 from ramify.parser.analysis import Analysis
 from ramify.parser.batches import WordIds, check_fits, memory_batches, padded
-from ramify.parser.decoding import Decoded, best_derivations, check_decoder, decode, entropy
+from ramify.parser.decoding import Decoded, best_derivations, check_decoder, decode, entropy, log_probabilities
 
 WINDOW = 1024
 """How many sentences are read ahead, so that sentences of like length share a batch."""
+MOST_TRIES = 10_000
+"""How often a sentence that came out too long is drawn again."""
 
 
 GivenSentence = str | Sequence[str] | Sentence
@@ -135,6 +137,19 @@ class Parser:
         for window in self._windows(sentences):
             yield from log_probabilities(self.grammar, self._encoded(window)).tolist()
 
+    def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
+        """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
+        if max_length < 2:
+            raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
+        _check_count(count)
+        sampler = Sampler(self.grammar, np.random.default_rng(seed))
+        for _ in range(count):
+            tries = (sampler.draw(max_length) for _ in range(MOST_TRIES))
+            drawn = next((each for each in tries if each is not None), None)
+            if drawn is None:
+                raise RamifyError(f"No sentence of at most {max_length} words in {MOST_TRIES} draws; raise max_length.")
+            yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
+
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
         _check_count(count)
@@ -198,7 +213,7 @@ class Parser:
                 results[place] = self._analysis(window[place], decoded)
         return [result or _without_words(sentence) for result, sentence in zip(results, window, strict=True)]
 
-    def _parse(self, words: tuple[str, ...], found: Decoded | Derivation) -> Parse:
+    def _parse(self, words: tuple[str, ...], found: Decoded | Derivation | Generated) -> Parse:
         labels, tags = tuple(self.labels[a] for a in found.labels), tuple(self.tags[t] for t in found.tags)
         return Parse(words, tags, found.spans, labels)
 
@@ -221,21 +236,3 @@ def _check_count(count: int) -> None:
 def _without_words(sentence: Sentence) -> Analysis:
     nothing = np.zeros(0, np.float32)
     return Analysis.put_together(sentence, unparsed(()), -np.inf, np.zeros((1, 1), np.float32), nothing, nothing)
-
-
-@torch.no_grad()
-def log_probabilities(grammar: Grammar, sentences: Sequence[WordIds]) -> NDArray[np.float64]:
-    """log p(w) of each sentence, in order; an empty one has no derivation. Of a compound grammar a lower bound."""
-    device = next(grammar.buffers() if isinstance(grammar, TableGrammar) else grammar.parameters()).device
-    grammar = grammar if grammar.latent else grammar.tabulated()
-    result = np.full(len(sentences), -np.inf)
-    nonempty = [place for place, words in enumerate(sentences) if len(words)]
-    for batch in memory_batches(grammar, [len(sentences[place]) for place in nonempty]):
-        places = [nonempty[i] for i in batch]
-        rules, cost = grammar.given(*padded([sentences[place] for place in places], device))
-        found = inside(rules).double()
-        lost = (found == -torch.inf) & (rules.lengths > 1)
-        if bool(lost.any()):
-            found[lost] = inside(rules.rows(lost).to(torch.float64), engine="reference")
-        result[places] = (found - cost).cpu().numpy()
-    return result

@@ -20,6 +20,7 @@ from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.scores import perplexity
 from ramify.files import partial_name, write_atomically, write_json
 from ramify.grammars import FAMILIES, Grammar
+from ramify.parser.decoding import log_probabilities
 from ramify.parser.evaluate import evaluate
 from ramify.parser.folder import (
     CONFIG,
@@ -32,7 +33,7 @@ from ramify.parser.folder import (
     load,
     read_config,
 )  # fmt: skip
-from ramify.parser.parser import Parser, log_probabilities
+from ramify.parser.parser import Parser
 from ramify.parser.tensors import chosen_device, save_tensors
 from ramify.training.card import write_card
 from ramify.training.checkpoint import Position, load_checkpoint, save_checkpoint
