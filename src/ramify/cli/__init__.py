@@ -13,7 +13,7 @@ from ramify.errors import RamifyError
 
 # The overview lists the commands in this order.
 # isort: off
-from ramify.cli import prepare, train, parse, generate, evaluate, compare, demo  # noqa: F401
+from ramify.cli import prepare, train, parse, generate, export, evaluate, compare, demo  # noqa: F401
 # isort: on
 
 state = {"debug": False}

@@ -133,22 +133,29 @@ class TableGrammar(Grammar):
         words: int,
         dtype: torch.dtype = torch.float64,
     ) -> TableGrammar:
-        """Any grammar in Chomsky normal form, exactly: one rank component a rule.
+        """Any grammar in Chomsky normal form, exactly: one rank component a rule, or written out if that is less.
 
         `binary` holds (A, B, C, p(A -> B C)) with children numbered as in `LowRankRules`, `lexical` (T, w,
         p(T -> w)). U carries the probabilities, V and W say which children component l has.
         """
-        d = len(binary)
-        root, head = torch.zeros(nonterminals, dtype=dtype), torch.zeros(nonterminals, d, dtype=dtype)
-        left = torch.zeros(nonterminals + preterminals, d, dtype=dtype)
-        right, emission = torch.zeros_like(left), torch.zeros(words, preterminals, dtype=dtype)
+        d, m = len(binary), nonterminals + preterminals
+
+        def table(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=dtype)
+
+        root, emission = table(nonterminals), table(words, preterminals)
         for symbol, probability in start.items():
             root[symbol] = probability
-        for component, (parent, left_child, right_child, probability) in enumerate(binary):
-            head[parent, component] = probability
-            left[left_child, component] = right[right_child, component] = 1
-        for tag, word, probability in lexical:
-            emission[word, tag] = probability
+        *places, probabilities = _columns(lexical)
+        emission[places[1], places[0]] = probabilities.to(dtype)
+        parents, lefts, rights, probabilities = _columns(binary)
+        if d > m * m:
+            tensor = table(nonterminals, m, m)
+            tensor[parents, lefts, rights] = probabilities.to(dtype)
+            return cls(SharedDenseRules(root.log(), tensor.log()), emission.log())
+        head, left, right, component = table(nonterminals, d), table(m, d), table(m, d), torch.arange(d)
+        head[parents, component] = probabilities.to(dtype)
+        left[lefts, component] = right[rights, component] = 1
         return cls(SharedRules(root.log(), head.log(), left.log(), right.log()), emission.log())
 
     def shared_rules(self, z: Tensor | None = None) -> SharedRules | SharedDenseRules:  # noqa: ARG002
@@ -162,3 +169,9 @@ class TableGrammar(Grammar):
     def tabulated(self, z: Tensor | None = None) -> TableGrammar:  # noqa: ARG002
         """Itself."""
         return self
+
+
+def _columns(rules: Sequence[tuple[float, ...]]) -> list[Tensor]:
+    """Symbols and probabilities of rules that end with their probability."""
+    *symbols, probabilities = zip(*rules, strict=True)
+    return [*map(torch.tensor, symbols), torch.tensor(probabilities, dtype=torch.float64)]

@@ -14,6 +14,7 @@ import psutil
 import torch
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.rule_files import read_rules
 from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
@@ -35,8 +36,11 @@ LEARNT_FROM_TEXT = "text"
 
 
 def load(folder: str | Path, device: str = "auto") -> Parser:
-    """The parser in a model folder."""
+    """The parser in a model folder, or of the grammar in a file of rules."""
     folder = Path(folder)
+    if folder.is_file():
+        parser = Parser.from_binary_grammar(read_rules(folder))
+        return Parser(parser.tables.float().to(chosen_device(device)), parser.vocabulary, parser.labels, parser.tags)
     config = read_config(folder)
     rules = _text_rules(folder, config)
     vocabulary = Vocabulary.load(part(folder, VOCABULARY), rules.normal_form)

@@ -67,9 +67,9 @@ class Parser:
     def from_binary_grammar(cls, grammar: BinaryGrammar) -> Parser:
         """A grammar in Chomsky normal form, such as a treebank's or the built-in corpus's own, exactly.
 
-        It has no probability for unknown words: a sentence with one has no derivation.
+        Unless it has rules for <unk>, a sentence with an unknown word has no derivation.
         """
-        vocabulary = Vocabulary([UNKNOWN, *grammar.words])
+        vocabulary = Vocabulary([UNKNOWN, *(word for word in grammar.words if word != UNKNOWN)])
         symbol = {name: i for i, name in enumerate((*grammar.nonterminals, *grammar.preterminals))}
         n = len(grammar.nonterminals)
         word = {name: i for i, name in enumerate(vocabulary.words)}
