@@ -18,6 +18,7 @@ SMALL = {"preterminals": 8, "nonterminals": 4, "embedding": 16, "epochs": 2, "ba
 FAMILIES = {
     "n-pcfg": {"model": "n-pcfg"},
     "c-pcfg": {"model": "c-pcfg"},
+    "em-pcfg": {"model": "em-pcfg"},
     "compound tn-pcfg": {"model": "tn-pcfg", "rank": 8, "compound": True},
 }
 every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)

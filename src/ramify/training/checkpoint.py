@@ -13,6 +13,7 @@ from ramify.errors import RamifyError
 from ramify.grammars import Grammar
 from ramify.parser.folder import CHECKPOINT
 from ramify.parser.tensors import load_tensors, save_tensors, shapes_of
+from ramify.training.counting import ExpectationMaximisation
 
 
 @dataclass
@@ -50,7 +51,9 @@ def load_checkpoint(folder: Path, grammar: Grammar, optimizer: torch.optim.Optim
     moments = {
         f"optimizer.{place}.{name}": () if name == "step" else tuple(parameter.shape)
         for place, parameter in enumerate(grammar.parameters())
-        for name in ("step", "exp_avg", "exp_avg_sq")
+        for name in (
+            ["counts"] if isinstance(optimizer, ExpectationMaximisation) else ["step", "exp_avg", "exp_avg_sq"]
+        )
     }
     tensors, facts = load_tensors(path, parameters | moments)
     grammar.load_state_dict({name: tensors[name] for name in parameters})

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from ramify.errors import RamifyError
-from ramify.grammars import Grammar
+from ramify.grammars import EMPCFG, Grammar
 from ramify.inference.dispatch import inside
 from ramify.parser.batches import WordIds
 from ramify.training.checkpoint import Position
+from ramify.training.counting import ExpectationMaximisation
 from ramify.training.settings import Settings
 
 
@@ -52,7 +53,9 @@ def equal_length_batches(sentences: Sequence[WordIds], batch_size: int, rng: np.
 
 
 def optimizer_for(grammar: Grammar, settings: Settings) -> torch.optim.Optimizer:
-    """Adam as in the paper."""
+    """Adam as in the paper, or counting for a grammar that learns so."""
+    if isinstance(grammar, EMPCFG):
+        return ExpectationMaximisation(grammar)
     return torch.optim.Adam(grammar.parameters(), lr=settings.learning_rate, betas=(0.75, 0.999), fused=True)
 
 
@@ -93,6 +96,8 @@ def train_epoch(
                 f"Training broke down in epoch {position.epoch} (log p(w) is not a number); lower the learning rate."
             )
         on_step(Progress.at(position, len(sentences)))
+    if isinstance(optimizer, ExpectationMaximisation):
+        optimizer.finish_epoch()
 
 
 def noise_for(seed: int, epoch: int, batch: int) -> torch.Generator:
@@ -118,8 +123,11 @@ def train_step(
     rules, cost = grammar.given(word_ids, lengths, noise)
     log_z = inside(rules) - cost
     optimizer.zero_grad(set_to_none=True)
-    (-log_z.sum() / B).backward()
-    torch.nn.utils.clip_grad_norm_(grammar.parameters(), clip)
+    if isinstance(optimizer, ExpectationMaximisation):
+        (-log_z.sum()).backward()  # counts are neither averaged nor cut
+    else:
+        (-log_z.sum() / B).backward()
+        torch.nn.utils.clip_grad_norm_(grammar.parameters(), clip)
     optimizer.step()
     return log_z.detach()
 
