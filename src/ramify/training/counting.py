@@ -17,7 +17,7 @@ class ExpectationMaximisation(torch.optim.Optimizer):
         self._grammar = grammar
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:  # noqa: ARG002
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # noqa: ARG002
         """Take in the gradients of minus log p(w)."""
         for parameter in self._grammar.parameters():
             if parameter.grad is not None:
