@@ -23,7 +23,19 @@ _JSON = [
     "1e999",
 ]
 _OPTIONS = ["80/10/10", "8", "/", "train=", "dev=", "test=", "a.mrg", "*", "[!a]", "=", "ptb", "none", "a,b"]
-PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS]
+_RULES = [
+    "S -> A B [1.0]\n",
+    "A -> 'w' [1.0]\n",
+    'B -> "x" [1]\n',
+    "TOP -> S [1.0]\n",
+    "-> ",
+    "[0.5]",
+    "[1e5]",
+    "[.]",
+    "|",
+    "%start",
+]
+PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES]
 ENCODINGS = ["utf-8", "utf-8-sig", "latin-1", "utf-16", "gb18030", "shift_jis"]
 
 _MANY = 100_000

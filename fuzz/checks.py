@@ -21,6 +21,7 @@ from ramify.corpus.prepare.passages import Corrupt, at_margin, read_passages, tr
 from ramify.corpus.prepare.splitting import block_splits, shares_from, split_files
 from ramify.corpus.prepare.spmrl import with_plain_punctuation, without_features
 from ramify.corpus.reading import AS_IS, Kind, decoded_lines, read_sentences
+from ramify.corpus.rule_files import read_rules, write_rules
 from ramify.corpus.streaming import SentenceStream
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
@@ -110,6 +111,18 @@ def vocabulary(data: bytes, scratch: Path) -> None:
 
 
 @_or_one_sentence
+def rules(data: bytes, scratch: Path) -> None:
+    """A grammar that reads is written and read again as it was."""
+    file = scratch / "rules"
+    file.write_bytes(data)
+    grammar = read_rules(file)
+    write_rules(file, grammar)
+    again = read_rules(file)
+    assert set(again.nonterminals) == set(grammar.nonterminals)
+    assert set(again.words) == set(grammar.words)
+
+
+@_or_one_sentence
 def passages(data: bytes, _scratch: Path) -> None:
     """However a file is cut, it reads to the end, and no line is named that is not there."""
     last = data.count(b"\n") + 1
@@ -155,5 +168,6 @@ def _shares(text: str) -> None:
 
 
 CHECKS: dict[str, Check] = {
-    check.__name__: check for check in (brackets, text_lines, files, prose, vocabulary, passages, manifest, options)
+    check.__name__: check
+    for check in (brackets, text_lines, files, prose, vocabulary, rules, passages, manifest, options)
 }

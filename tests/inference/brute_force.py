@@ -10,7 +10,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from ramify.inference.rules import LowRankRules
+from ramify.inference.rules import DenseRules, Rules
 
 Bracketing = tuple["Bracketing", "Bracketing"] | int
 Spans = frozenset[tuple[int, int]]
@@ -35,19 +35,22 @@ def spans_of(tree: Bracketing) -> Spans:
     return below | {extent(tree)}
 
 
-def dense(rules: LowRankRules) -> Tensor:
+def dense(rules: Rules) -> Tensor:
     """(n, m, m)"""
+    if isinstance(rules, DenseRules):
+        return rules.binary.exp()
     return torch.einsum("al,bl,cl->abc", rules.head.exp(), rules.left.exp(), rules.right.exp())
 
 
-def tree_weights(rules: LowRankRules, b: int, span_scores: Tensor) -> dict[Spans, Tensor]:
+def tree_weights(rules: Rules, b: int, span_scores: Tensor) -> dict[Spans, Tensor]:
     """For sentence b every bracketing, as its set of spans, with its weight summed over all symbols."""
-    tensor, N, n = dense(rules), int(rules.lengths[b]), rules.nonterminals
+    rules = rules.sentence(b)
+    tensor, N, n = dense(rules), int(rules.lengths[0]), rules.nonterminals
 
     def symbols(tree: Bracketing) -> Tensor:
         i, j = extent(tree)
         if isinstance(tree, int):
-            scores = torch.cat([tensor.new_zeros(n), rules.words[b, i].exp()])
+            scores = torch.cat([tensor.new_zeros(n), rules.words[0, i].exp()])
         else:
             inside = torch.einsum("abc,b,c->a", tensor, symbols(tree[0]), symbols(tree[1]))
             scores = torch.cat([inside, tensor.new_zeros(rules.words.shape[-1])])
@@ -63,10 +66,11 @@ class Derivation:
     probability: float
 
 
-def derivations(rules: LowRankRules, b: int) -> Iterator[Derivation]:
+def derivations(rules: Rules, b: int) -> Iterator[Derivation]:
     """Every labelled tree of sentence b, one at a time: for very small grammars and sentences only."""
-    tensor, N, n = dense(rules).tolist(), int(rules.lengths[b]), rules.nonterminals
-    root, emission, p = rules.root.exp().tolist(), rules.words[b].exp().tolist(), rules.words.shape[-1]
+    rules = rules.sentence(b)
+    tensor, N, n = dense(rules).tolist(), int(rules.lengths[0]), rules.nonterminals
+    root, emission, p = rules.root.exp().tolist(), rules.words[0].exp().tolist(), rules.words.shape[-1]
     for tree in bracketings(0, N):
         inner = sorted(s for s in spans_of(tree) if s[1] - s[0] > 1)
         for chosen in product(range(n), repeat=len(inner)):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ramify.inference.rules import LowRankRules
+from ramify.inference.rules import DenseRules, LowRankRules, Rules
 
 
 def random_rules(
@@ -36,7 +36,34 @@ def random_rules(
     return LowRankRules(*(t.to(dtype).requires_grad_() for t in tensors), torch.tensor(lengths))
 
 
-def random_scores(rules: LowRankRules, seed: int = 1) -> Tensor:
+def random_dense_rules(
+    n: int,
+    p: int,
+    lengths: Sequence[int],
+    *,
+    per_sentence: bool = False,
+    seed: int = 0,
+    sharpness: float = 1.0,
+    dtype: torch.dtype = torch.float64,
+) -> DenseRules:
+    """The same for dense rules, shared by the batch or one set for each sentence."""
+    generator = torch.Generator().manual_seed(seed)
+    m, sets = n + p, [len(lengths)] if per_sentence else []
+
+    def logits(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64) * sharpness
+
+    table = logits(p, 50).log_softmax(1)
+    word_ids = torch.randint(50, (len(lengths), max(lengths)), generator=generator)
+    tensors = (
+        logits(*sets, n).log_softmax(-1),
+        logits(*sets, n, m * m).log_softmax(-1).unflatten(-1, (m, m)),
+        table.T[word_ids],
+    )
+    return DenseRules(*(t.to(dtype).requires_grad_() for t in tensors), torch.tensor(lengths))
+
+
+def random_scores(rules: Rules, seed: int = 1) -> Tensor:
     """Span scores with a forbidden span, one that does not make any of the sentences impossible."""
     B, N, _ = rules.words.shape
     scores = torch.randn(B, N + 1, N + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
@@ -45,5 +72,5 @@ def random_scores(rules: LowRankRules, seed: int = 1) -> Tensor:
     return scores.to(rules.words.dtype).requires_grad_()
 
 
-def parameters(rules: LowRankRules) -> dict[str, Tensor]:
+def parameters(rules: Rules) -> dict[str, Tensor]:
     return {name: value for name, value in vars(rules).items() if name != "lengths"}

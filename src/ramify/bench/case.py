@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.errors import RamifyError
-from ramify.grammars import FAMILIES, LowRankGrammar
+from ramify.grammars import FAMILIES, Grammar
 from ramify.training.settings import Settings
 
 TASKS = ("train", "inside", "parse")
@@ -41,7 +41,7 @@ class Case:
         if self.length < 2:
             raise RamifyError(f"length is {self.length}, but a sentence with a tree has 2 words or more.")
 
-    def grammar(self) -> LowRankGrammar:
+    def grammar(self) -> Grammar:
         """Newly initialised, always the same."""
         settings = Settings(
             model=self.model, nonterminals=self.nonterminals, preterminals=self.preterminals, rank=self.rank
@@ -56,14 +56,16 @@ class Case:
         return torch.randint(self.vocabulary, (self.batch, self.length), generator=generator)
 
 
-def chart_flop(case: Case) -> float:
+def chart_flop(case: Case, grammar: Grammar) -> float:
     """Of one inside pass over the batch: spans, words, splits."""
     n, p, d, N = case.nonterminals, case.preterminals, case.rank, case.length
     spans, splits = N * (N - 1) // 2, N * (N * N - 1) // 6
+    if grammar.rank is None:
+        return case.batch * (spans * 2 * n * (n + p) ** 2 + 2 * n * n * splits)
     return case.batch * (spans * min(6 * n * d, 4 * d * d) + 4 * N * p * d + 2 * d * splits)
 
 
-def network_flop(grammar: LowRankGrammar) -> float:
+def network_flop(grammar: Grammar) -> float:
     """Of one forward pass through the networks that make the rules, the softmax over words included."""
     total = 0.0
 
@@ -78,11 +80,15 @@ def network_flop(grammar: LowRankGrammar) -> float:
     for hook in hooks:
         hook.remove()
     layer = getattr(grammar, "word_layer", None)
-    return total + (2 * grammar.preterminals * layer.weight.numel() if isinstance(layer, nn.Linear) else 0)
+    if isinstance(layer, nn.Linear) and not grammar.latent:  # where it is not called as a layer
+        total += 2 * grammar.preterminals * layer.weight.numel()
+    return total
 
 
-def flop(case: Case, grammar: LowRankGrammar) -> float:
+def flop(case: Case, grammar: Grammar) -> float:
     """Of one repetition of the task: a gradient counts twice its forward pass, recomputation not at all."""
     if case.task == "train":
-        return 3 * (chart_flop(case) + network_flop(grammar))
-    return (3 if case.task == "inside" else 2) * chart_flop(case)
+        # A compound grammar makes its rules anew for every sentence.
+        networks = network_flop(grammar) * (case.batch if grammar.latent else 1)
+        return 3 * (chart_flop(case, grammar) + networks)
+    return (3 if case.task == "inside" else 2) * chart_flop(case, grammar)

@@ -15,9 +15,9 @@ from torch import Tensor
 from ramify.bench.case import Case, flop
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
-from ramify.grammars import LowRankGrammar
-from ramify.inference import low_rank
-from ramify.inference.rules import LowRankRules
+from ramify.grammars import Grammar
+from ramify.inference.dispatch import inside
+from ramify.inference.rules import Rules
 from ramify.parser import Parser
 from ramify.training.loop import optimizer_for, train_step
 from ramify.training.settings import Settings
@@ -55,16 +55,17 @@ class Measurement:
         return case | record
 
 
-def work(case: Case, grammar: LowRankGrammar) -> Callable[[], object]:
+def work(case: Case, grammar: Grammar) -> Callable[[], object]:
     """The task as a function to be timed."""
     word_ids = case.word_ids()
     if case.task == "train":
         settings = Settings()
         optimizer = optimizer_for(grammar, settings)
-        return lambda: train_step(grammar, optimizer, word_ids, settings.clip)
+        noise = torch.Generator() if grammar.latent else None
+        return lambda: train_step(grammar, optimizer, word_ids, settings.clip, noise)
     if case.task == "inside":
         rules = leaf_rules(grammar, word_ids)
-        return lambda: low_rank.inside(rules).sum().backward()
+        return lambda: inside(rules).sum().backward()
     letters = str.maketrans("0123456789", "abcdefghij")  # all numbers would be one word
     names = [UNKNOWN, *(str(i).translate(letters) for i in range(1, case.vocabulary))]
     parser = Parser(grammar, Vocabulary(names))
@@ -72,7 +73,7 @@ def work(case: Case, grammar: LowRankGrammar) -> Callable[[], object]:
     return lambda: list(parser.analyse_many(sentences))
 
 
-def leaf_rules(grammar: LowRankGrammar, word_ids: Tensor) -> LowRankRules:
+def leaf_rules(grammar: Grammar, word_ids: Tensor) -> Rules:
     """The grammar's rules for these words, cut off from its networks, to be differentiated by."""
     B, N = word_ids.shape
     with torch.no_grad():
@@ -141,9 +142,9 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
     )
 
 
-def reference_rate(case: Case, grammar: LowRankGrammar) -> float:
+def reference_rate(case: Case, grammar: Grammar) -> float:
     """Sentences/s of inside and outside in log space, by autograd."""
     word_ids = case.word_ids()[:REFERENCE_SENTENCES]
     rules = leaf_rules(grammar, word_ids)
-    times = timed(lambda: low_rank.inside(rules, engine="reference").sum().backward(), 0, least=2)
+    times = timed(lambda: inside(rules, engine="reference").sum().backward(), 0, least=2)
     return len(word_ids) / min(times)

@@ -26,5 +26,9 @@ Sentences = Annotated[
 Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
 Decoder = Annotated[
-    Literal["mbr", "mbr-labelled"], typer.Option(help="Most expected brackets, or most expected labelled brackets.")
+    Literal["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample"],
+    typer.Option(
+        help="Most expected brackets, or labelled brackets; the best parse, or of low-rank grammars the best with its "
+        "rank components; a parse drawn by its probability."
+    ),
 ]

@@ -43,7 +43,7 @@ def evaluate(
     max_length: MaxLength = None,
     evalb: Annotated[bool, typer.Option("--evalb", help="Labelled brackets too, as EVALB counts them.")] = False,
     details: Annotated[bool, typer.Option("--details", help="By length and label; labels, tags, calibration.")] = False,
-    seed: Annotated[int, typer.Option(help="For random trees.")] = 0,
+    seed: Annotated[int, typer.Option(help="For random trees, and the decoder sample.")] = 0,
     as_json: AsJson = False,
     device: Device = "auto",
 ) -> None:

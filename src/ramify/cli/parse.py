@@ -13,6 +13,7 @@ import typer
 
 from ramify.cli.common import Decoder, Device, Input, Model, Sentences, app, notes
 from ramify.cli.output import LineOutput
+from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
     from ramify.corpus.sentence import Sentence
@@ -38,6 +39,7 @@ def parse(
     ] = "brackets",
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
+    seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
     input: Input = "auto",
     tokenise: Tokenise = None,
     split_sentences: Split = False,
@@ -49,10 +51,12 @@ def parse(
     """Parse sentences; the trees come out in the order of the sentences, with every token that came in."""
     from ramify.parser import FORMATS, load
 
+    if resume and decoder == "sample":
+        raise RamifyError("Samples cannot be gone on with: they depend on the sentences before; leave out --resume.")
     output = LineOutput(out, resume, overwrite, one_line_each=format != "pretty")
     parser = load(model, device)
     with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-        analyses = parser.analyse_many(sentences, decoder)
+        analyses = parser.analyse_many(sentences, decoder, seed)
         output.write(FORMATS[format](analysis, posteriors) for analysis in analyses)
 
 

@@ -77,10 +77,12 @@ class BinaryGrammar:
         its probability multiplied by the mass of that part. Of the start symbol only the binary part starts
         a sentence, for one-word sentences are outside these grammars: the probability of any longer sentence
         is the one under `grammar` divided by the mass of the start symbol's binary rules. Rules of
-        probability zero, and preterminals that no binary rule uses, are left out.
+        probability zero, and preterminals that no binary rule uses, are left out. A start symbol that no rule uses
+        may also lead to single symbols, and to nothing else: those then are the start rules.
         """
         phrases: dict[str, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
         words: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        start: dict[str, float] = defaultdict(float)
         for production in grammar.productions():
             parent, children, probability = str(production.lhs()), production.rhs(), production.prob()
             inner = [isinstance(child, nltk.Nonterminal) for child in children]
@@ -90,6 +92,8 @@ class BinaryGrammar:
                 phrases[parent][str(children[0]), str(children[1])] += probability
             elif inner == [False]:
                 words[parent][str(children[0])] += probability
+            elif inner == [True] and parent == str(grammar.start()):
+                start[str(children[0])] += probability
             else:
                 raise RamifyError(
                     f"The rule {production} is not in Chomsky normal form; every rule must have two symbols "
@@ -123,7 +127,16 @@ class BinaryGrammar:
             if names[symbol] in used
             for word, probability in rules.items()
         ]
-        return cls({str(grammar.start()): 1.0}, tuple(binary), tuple(lexical))
+        top = str(grammar.start())
+        if not start:
+            return cls({top: 1.0}, tuple(binary), tuple(lexical))
+        if top in names or top in phrases or top in used or top in start:
+            raise RamifyError(f"The start symbol {top!r} leads to single symbols and has other uses; give it no other.")
+        shares = {child: p * share for child, p in start.items() for part, share in parts(child) if part in phrases}
+        total = math.fsum(shares.values())
+        if not total:
+            raise RamifyError(f"From the start symbol {top!r} no rule leads to two words; add one.")
+        return cls({child: share / total for child, share in shares.items()}, tuple(binary), tuple(lexical))
 
     @property
     def nonterminals(self) -> tuple[str, ...]:

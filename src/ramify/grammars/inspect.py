@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import torch
 
-from ramify.grammars.base import LowRankGrammar
+from ramify.grammars.base import Grammar, SharedDenseRules
 
 
 class Rule(NamedTuple):
-    """Children are numbered as in `LowRankRules`: preterminal t is symbol n + t."""
+    """Children are numbered as in `LowRankRules` and `DenseRules`: preterminal t is symbol n + t."""
 
     parent: int
     left: int
@@ -19,29 +19,43 @@ class Rule(NamedTuple):
 
 
 @torch.no_grad()
-def normalisation_error(grammar: LowRankGrammar) -> dict[str, float]:
+def normalisation_error(grammar: Grammar) -> dict[str, float]:
     """How far each family of distributions is from summing to one, at worst.
 
     Binary rules sum to one for every nonterminal where the rows of U and the columns of V and W do; a
     component that no nonterminal uses does not count.
     """
     tables = grammar.tabulated()
-    root, head, left, right = (table.double().exp() for table in tables.shared_rules())
+    words = tables.emission_table.exp().sum(0, dtype=torch.float64)
+    shared = tables.shared_rules()
+    if isinstance(shared, SharedDenseRules):
+        binary = shared.binary.exp().sum((1, 2), dtype=torch.float64)
+        sums = {"start rules": shared.root.double().exp().sum(), "binary rules": binary, "words": words}
+        return {name: float((total - 1).abs().max()) for name, total in sums.items()}
+    root, head, left, right = (table.double().exp() for table in shared)
     used = head.amax(0) > 0
     sums = {
         "start rules": root.sum(),
         "head (U)": head.sum(1),
         "left (V)": left.sum(0)[used],
         "right (W)": right.sum(0)[used],
-        "words": tables.emission_table.exp().sum(0, dtype=torch.float64),
+        "words": words,
     }
     return {name: float((total - 1).abs().max()) for name, total in sums.items()}
 
 
 @torch.no_grad()
-def strongest_rules(grammar: LowRankGrammar, parent: int, count: int = 10, block: int = 512) -> list[Rule]:
+def strongest_rules(grammar: Grammar, parent: int, count: int = 10, block: int = 512) -> list[Rule]:
     """The most probable binary rules of one nonterminal, best first, in O(m^2 d) time and O(m block) memory."""
     shared = grammar.tabulated().shared_rules()
+    if isinstance(shared, SharedDenseRules):
+        found = shared.binary[parent].exp()
+        top = found.flatten().topk(min(count, found.numel()))
+        m = len(found)
+        return [
+            Rule(parent, at // m, at % m, value)
+            for at, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        ]
     weighted = (shared.left + shared.head[parent]).exp()  # (m, d)
     right = shared.right.exp()
     m = right.shape[0]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ramify.grammars.base import LowRankGrammar, SharedRules
+from ramify.grammars.base import Grammar, SharedRules
 
 
-class TDPCFG(LowRankGrammar):
+class TDPCFG(Grammar):
     """Unit-Gaussian logits, normalised as Theorem 1 of the paper asks."""
 
     def __init__(self, nonterminals: int, preterminals: int, rank: int, words: int) -> None:
@@ -23,15 +23,15 @@ class TDPCFG(LowRankGrammar):
         self.right = nn.Parameter(torch.randn(symbols, rank))
         self.word_logits = nn.Parameter(torch.randn(words, preterminals))
 
-    def shared_rules(self) -> SharedRules:
+    def shared_rules(self, z: Tensor | None = None) -> SharedRules:  # noqa: ARG002
         """Start and binary rules."""
         return normalised(self.root, self.head, self.left, self.right)
 
-    def emission(self, word_ids: Tensor) -> Tensor:
+    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """log p(T -> w) (..., p) of the words given by their numbers (...)."""
         return nn.functional.embedding(word_ids, self.word_logits) - self.word_logits.logsumexp(0)
 
 
 def normalised(root: Tensor, head: Tensor, left: Tensor, right: Tensor) -> SharedRules:
     """Logits to rules: r and the rows of U, the columns of V and W sum to one (Theorem 1)."""
-    return SharedRules(root.log_softmax(0), head.log_softmax(1), left.log_softmax(0), right.log_softmax(0))
+    return SharedRules(root.log_softmax(-1), head.log_softmax(-1), left.log_softmax(-2), right.log_softmax(-2))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ramify.errors import RamifyError
-from ramify.grammars import LowRankGrammar
+from ramify.grammars import Grammar
 
 WordIds = NDArray[np.int64]
 
@@ -29,12 +29,12 @@ def padded(sentences: Sequence[WordIds], device: torch.device) -> tuple[Tensor, 
     return torch.from_numpy(word_ids).to(device), lengths.to(device)
 
 
-def chart_bytes(grammar: LowRankGrammar, length: int) -> int:
+def chart_bytes(grammar: Grammar, length: int) -> int:
     """Roughly what inside and outside charts of one sentence take: spans times numbers a span."""
-    return length * (length + 1) // 2 * 4 * (6 * grammar.rank + 3 * grammar.nonterminals)
+    return 4 * (length * (length + 1) // 2 * grammar.numbers_a_span + grammar.numbers_a_sentence)
 
 
-def check_fits(grammar: LowRankGrammar, length: int, where: str = "") -> None:
+def check_fits(grammar: Grammar, length: int, where: str = "") -> None:
     """Refuse a sentence whose charts are larger than the memory that is free."""
     needed = chart_bytes(grammar, length)
     if needed <= CHART_BYTES:
@@ -47,7 +47,7 @@ def check_fits(grammar: LowRankGrammar, length: int, where: str = "") -> None:
         )
 
 
-def memory_batches(grammar: LowRankGrammar, lengths: Sequence[int]) -> Iterator[list[int]]:
+def memory_batches(grammar: Grammar, lengths: Sequence[int]) -> Iterator[list[int]]:
     """Places of the sentences, shortest first, cut into batches whose charts stay within `CHART_BYTES`."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):

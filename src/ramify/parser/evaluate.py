@@ -40,16 +40,21 @@ def evaluate(
         predictions = baseline_predictions(system, gold, seed, on_sentence)
     else:
         gold = load_gold(trees, word_rule or system.word_rule, longest)
-        predictions = [predict(system, gold, "model", decoder, on_sentence)]
+        predictions = [predict(system, gold, "model", decoder, on_sentence, seed)]
     return mean_of_runs([score(gold, each, convention) for each in predictions], predictions[0].system)
 
 
 def predict(
-    parser: Parser, gold: Gold, name: str, decoder: str = "mbr", on_sentence: Callable[[], None] = lambda: None
+    parser: Parser,
+    gold: Gold,
+    name: str,
+    decoder: str = "mbr",
+    on_sentence: Callable[[], None] = lambda: None,
+    seed: int = 0,
 ) -> Prediction:
     """What a parser says about the words of the gold sentences."""
     parses, log_probabilities, counts = [], [], np.zeros(())
-    analyses = parser.analyse_many((Sentence.from_tokens(parse.words) for parse in gold.parses), decoder)
+    analyses = parser.analyse_many((Sentence.from_tokens(parse.words) for parse in gold.parses), decoder, seed)
     for analysis, gold_parse in zip(analyses, gold.parses, strict=True):
         parses.append(analysis.parse)
         log_probabilities.append(analysis.log_probability)

@@ -14,11 +14,12 @@ import psutil
 import torch
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.rule_files import read_rules
 from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
-from ramify.grammars import FAMILIES, LowRankGrammar
+from ramify.grammars import FAMILIES, Grammar
 from ramify.parser.parser import Parser
 from ramify.parser.tensors import chosen_device, load_tensors, shapes_of
 
@@ -35,8 +36,11 @@ LEARNT_FROM_TEXT = "text"
 
 
 def load(folder: str | Path, device: str = "auto") -> Parser:
-    """The parser in a model folder."""
+    """The parser in a model folder, or of the grammar in a file of rules."""
     folder = Path(folder)
+    if folder.is_file():
+        parser = Parser.from_binary_grammar(read_rules(folder))
+        return Parser(parser.tables.float().to(chosen_device(device)), parser.vocabulary, parser.labels, parser.tags)
     config = read_config(folder)
     rules = _text_rules(folder, config)
     vocabulary = Vocabulary.load(part(folder, VOCABULARY), rules.normal_form)
@@ -80,14 +84,15 @@ def read_config(folder: Path) -> dict[str, Any]:
     known = isinstance(model, str) and model in FAMILIES and isinstance(grammar, dict)
     if not known or not isinstance(config.get("words"), str):
         raise RamifyError(f"{path}: does not describe a grammar this version knows.")
-    for name in ("nonterminals", "preterminals", "rank", "words", "embedding"):
+    for name in ("nonterminals", "preterminals", "rank", "words", "embedding", "latent"):
         value = config["grammar"].get(name, 0 if name == "words" else 1)
-        if not (type(value) is int and 1 <= value <= LARGEST_SIZE):
-            raise RamifyError(f"{path}: {name} must be a whole number from 1 to {LARGEST_SIZE:,}.")
+        lowest = 0 if name == "latent" else 1
+        if not (type(value) is int and lowest <= value <= LARGEST_SIZE):
+            raise RamifyError(f"{path}: {name} must be a whole number from {lowest} to {LARGEST_SIZE:,}.")
     return config
 
 
-def empty_grammar(folder: Path, config: dict[str, Any]) -> LowRankGrammar:
+def empty_grammar(folder: Path, config: dict[str, Any]) -> Grammar:
     """The grammar that the config describes, without memory for its parameters."""
     path = folder / CONFIG
     try:
@@ -95,8 +100,7 @@ def empty_grammar(folder: Path, config: dict[str, Any]) -> LowRankGrammar:
             grammar = FAMILIES[config["model"]](**config["grammar"])
     except (TypeError, ValueError, RuntimeError, OverflowError, RamifyError) as error:
         raise RamifyError(f"{path}: does not describe a grammar this version knows ({error}).") from error
-    n, p, d, q = grammar.nonterminals, grammar.preterminals, grammar.rank, grammar.words
-    tables = 4 * (n * d + 2 * (n + p) * d + q * p)
+    tables = 4 * (grammar.rule_numbers + grammar.preterminals * grammar.words)
     free = psutil.virtual_memory().available
     if tables > free:
         raise RamifyError(

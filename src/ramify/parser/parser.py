@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import nltk
 import numpy as np
@@ -19,16 +18,18 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
-from ramify.grammars import LowRankGrammar, TableGrammar
+from ramify.grammars import Grammar, TableGrammar
+from ramify.grammars.generation import Generated, Sampler
 from ramify.grammars.inspect import Rule, strongest_rules
-from ramify.inference import low_rank
-from ramify.inference.decode import DECODERS
-from ramify.inference.rules import LowRankRules, Marginals
+from ramify.inference.derivations import Derivation
 from ramify.parser.analysis import Analysis
 from ramify.parser.batches import WordIds, check_fits, memory_batches, padded
+from ramify.parser.decoding import Decoded, best_derivations, check_decoder, decode, entropy, log_probabilities
 
 WINDOW = 1024
 """How many sentences are read ahead, so that sentences of like length share a batch."""
+MOST_TRIES = 10_000
+"""How often a sentence that came out too long is drawn again."""
 
 
 GivenSentence = str | Sequence[str] | Sentence
@@ -40,14 +41,16 @@ class Parser:
 
     def __init__(
         self,
-        grammar: LowRankGrammar,
+        grammar: Grammar,
         vocabulary: Vocabulary,
         labels: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         word_rule: WordRule | None = None,
         text_rules: TextRules = AS_IS,
     ) -> None:
-        self.grammar: TableGrammar = grammar.tabulated()
+        self.tables: TableGrammar = grammar.tabulated()
+        """Every rule's probability; of a compound grammar the rules at z = 0"""
+        self.grammar: Grammar = grammar if grammar.latent else self.tables
         self.vocabulary = vocabulary
         self.word_rule = word_rule
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
@@ -64,9 +67,9 @@ class Parser:
     def from_binary_grammar(cls, grammar: BinaryGrammar) -> Parser:
         """A grammar in Chomsky normal form, such as a treebank's or the built-in corpus's own, exactly.
 
-        It has no probability for unknown words: a sentence with one has no derivation.
+        Unless it has rules for <unk>, a sentence with an unknown word has no derivation.
         """
-        vocabulary = Vocabulary([UNKNOWN, *grammar.words])
+        vocabulary = Vocabulary([UNKNOWN, *(word for word in grammar.words if word != UNKNOWN)])
         symbol = {name: i for i, name in enumerate((*grammar.nonterminals, *grammar.preterminals))}
         n = len(grammar.nonterminals)
         word = {name: i for i, name in enumerate(vocabulary.words)}
@@ -83,35 +86,69 @@ class Parser:
     @property
     def device(self) -> torch.device:
         """Where the grammar's tables are."""
-        return self.grammar.head.device
+        return self.tables.emission_table.device
 
     def parse(self, sentence: GivenSentence) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens."""
         return self.analyse(sentence).parse.to_nltk()
 
-    def parse_many(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[nltk.Tree]:
+    def parse_many(
+        self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr", seed: int = 0
+    ) -> Iterator[nltk.Tree]:
         """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
-        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder))
+        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder, seed))
 
     def posteriors(self, sentence: GivenSentence) -> NDArray[np.float32]:
         """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""
         return self.analyse(sentence).posteriors
 
-    def analyse(self, sentence: GivenSentence, decoder: str = "mbr") -> Analysis:
+    def analyse(self, sentence: GivenSentence, decoder: str = "mbr", seed: int = 0) -> Analysis:
         """The parse of one sentence with its probability and posteriors."""
-        return next(self.analyse_many([sentence], decoder))
+        return next(self.analyse_many([sentence], decoder, seed))
 
-    def analyse_many(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[Analysis]:
-        """`analyse` for a stream of sentences, in order."""
-        if decoder not in DECODERS:
-            raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
+    def analyse_many(
+        self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr", seed: int = 0
+    ) -> Iterator[Analysis]:
+        """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream."""
+        check_decoder(self.grammar, decoder, seed)
+        done = 0
         for window in self._windows(sentences):
-            yield from self._analyse_window(window, decoder)
+            yield from self._analyse_window(window, decoder, [(seed, done + place) for place in range(len(window))])
+            done += len(window)
+
+    def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
+        """The most probable labelled trees of a sentence's words, best first, each with its log-probability."""
+        _check_count(count)
+        check_decoder(self.grammar, "viterbi")
+        [given] = next(self._windows([sentence]))
+        found = best_derivations(self.grammar, padded(self._encoded([given]), self.device), count)
+        return [(self._parse(given.words, each).to_nltk(), each.log_probability) for each in found]
+
+    def entropy(self, sentence: GivenSentence) -> float:
+        """How undecided the grammar is: the entropy in nats of the posterior over labelled trees.
+
+        Of a low-rank grammar, over trees with a rank component at every rule: an upper bound.
+        """
+        [given] = next(self._windows([sentence]))
+        return entropy(self.grammar, padded(self._encoded([given]), self.device))
 
     def log_probabilities(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[float]:
         """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
         for window in self._windows(sentences):
             yield from log_probabilities(self.grammar, self._encoded(window)).tolist()
+
+    def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
+        """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
+        if max_length < 2:
+            raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
+        _check_count(count)
+        sampler = Sampler(self.grammar, np.random.default_rng(seed))
+        for _ in range(count):
+            tries = (sampler.draw(max_length) for _ in range(MOST_TRIES))
+            drawn = next((each for each in tries if each is not None), None)
+            if drawn is None:
+                raise RamifyError(f"No sentence of at most {max_length} words in {MOST_TRIES} draws; raise max_length.")
+            yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
 
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
@@ -119,7 +156,7 @@ class Parser:
         if symbol is not None and symbol not in self.labels:
             raise RamifyError(f"{symbol!r} is no nonterminal of this grammar; they are {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
-        found = [rule for parent in parents for rule in strongest_rules(self.grammar, parent, count)]
+        found = [rule for parent in parents for rule in strongest_rules(self.tables, parent, count)]
         return [self._named(rule) for rule in sorted(found, key=lambda rule: -rule.probability)]
 
     def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:
@@ -127,7 +164,7 @@ class Parser:
         _check_count(count)
         if tag not in self.tags:
             raise RamifyError(f"{tag!r} is no preterminal of this grammar; they are {', '.join(self.tags)}.")
-        column = self.grammar.emission_table[:, self.tags.index(tag)].exp()
+        column = self.tables.emission_table[:, self.tags.index(tag)].exp()
         top = column.topk(min(count, len(column)))
         return [(self.vocabulary.words[i], float(p)) for p, i in zip(top.values, top.indices, strict=True)]
 
@@ -160,32 +197,34 @@ class Parser:
             check_fits(self.grammar, len(words), sentence.where)
         return encoded
 
-    def _analyse_window(self, window: list[Sentence], decoder: str) -> list[Analysis]:
+    def _analyse_window(self, window: list[Sentence], decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Analysis]:
         encoded = self._encoded(window)
         results: list[Analysis | None] = [None] * len(window)
         nonempty = [place for place, words in enumerate(encoded) if len(words)]
         for batch in memory_batches(self.grammar, [len(encoded[place]) for place in nonempty]):
             places = [nonempty[i] for i in batch]
-            rules = self.grammar.rules(*padded([encoded[place] for place in places], self.device))
-            found = _robust_marginals(rules)
-            trees = DECODERS[decoder](found, rules.lengths)
-            for row, (place, spans) in enumerate(zip(places, trees, strict=True)):
-                results[place] = self._analysis(window[place], found, row, spans)
+            found = decode(
+                self.grammar,
+                *padded([encoded[place] for place in places], self.device),
+                decoder,
+                [seeds[place] for place in places],
+            )
+            for place, decoded in zip(places, found, strict=True):
+                results[place] = self._analysis(window[place], decoded)
         return [result or _without_words(sentence) for result, sentence in zip(results, window, strict=True)]
 
-    def _analysis(self, sentence: Sentence, found: Marginals, row: int, spans: NDArray[np.int32]) -> Analysis:
-        i, j = spans[:, 0], spans[:, 1]
-        words = sentence.words
-        N = len(words)
-        labels = found.best_label[row].cpu().numpy()[i, j]
-        tags = found.best_tag[row, :N].tolist()
+    def _parse(self, words: tuple[str, ...], found: Decoded | Derivation | Generated) -> Parse:
+        labels, tags = tuple(self.labels[a] for a in found.labels), tuple(self.tags[t] for t in found.tags)
+        return Parse(words, tags, found.spans, labels)
+
+    def _analysis(self, sentence: Sentence, found: Decoded) -> Analysis:
         return Analysis.put_together(
             sentence,
-            Parse(words, tuple(self.tags[t] for t in tags), spans, tuple(self.labels[a] for a in labels)),
-            float(found.log_probability[row]),
-            found.spans[row, : N + 1, : N + 1].cpu().numpy(),
-            found.best_label_posterior[row].cpu().numpy()[i, j],
-            found.best_tag_posterior[row, :N].cpu().numpy(),
+            self._parse(sentence.words, found),
+            found.log_probability,
+            found.posteriors,
+            found.label_posteriors,
+            found.tag_posteriors,
         )
 
 
@@ -197,43 +236,3 @@ def _check_count(count: int) -> None:
 def _without_words(sentence: Sentence) -> Analysis:
     nothing = np.zeros(0, np.float32)
     return Analysis.put_together(sentence, unparsed(()), -np.inf, np.zeros((1, 1), np.float32), nothing, nothing)
-
-
-def _rows(rules: LowRankRules, rows: torch.Tensor) -> LowRankRules:
-    return replace(rules, words=rules.words[rows], lengths=rules.lengths[rows])
-
-
-@torch.no_grad()
-def _robust_marginals(rules: LowRankRules) -> Marginals:
-    """The scaled path; log space where its numbers underflowed; words alone where no derivation exists.
-
-    The stated rule for a sentence without a derivation, such as one of a single word: all posteriors are zero,
-    so decoding gives a right-branching tree, and each tag is the one that gives its word the most probability.
-    """
-    found = low_rank.marginals(rules)
-    lost = (found.log_probability == -torch.inf) & (rules.lengths > 1)
-    if bool(lost.any()):
-        again = low_rank.marginals(_rows(rules, lost).to(torch.float64), engine="reference")
-        for name, values in vars(again).items():
-            getattr(found, name)[lost] = values.to(getattr(found, name).dtype)
-    impossible = found.log_probability == -torch.inf
-    found.best_tag[impossible] = rules.words[impossible].argmax(-1)
-    return found
-
-
-@torch.no_grad()
-def log_probabilities(grammar: LowRankGrammar, sentences: Sequence[WordIds]) -> NDArray[np.float64]:
-    """log p(w) of each sentence, in order; an empty one has no derivation."""
-    tables = grammar.tabulated()
-    result = np.full(len(sentences), -np.inf)
-    nonempty = [place for place, words in enumerate(sentences) if len(words)]
-    for batch in memory_batches(tables, [len(sentences[place]) for place in nonempty]):
-        places = [nonempty[i] for i in batch]
-        rules = tables.rules(*padded([sentences[place] for place in places], tables.head.device))
-        found = low_rank.inside(rules).double()
-        lost = (found == -torch.inf) & (rules.lengths > 1)
-        if bool(lost.any()):
-            again = _rows(rules, lost).to(torch.float64)
-            found[lost] = low_rank.inside(again, engine="reference")
-        result[places] = found.cpu().numpy()
-    return result

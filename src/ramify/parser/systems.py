@@ -39,7 +39,9 @@ class System:
         given, _, rest = text.partition("=")
         named = bool(given and rest) and not Path(text).exists()
         path, name = Path(rest if named else text), given if named else text
-        config = read_config(path) if kind == "model" else {}
+        config: dict[str, Any] = {}
+        if kind == "model":
+            config = {"words": LEARNT_FROM_TEXT, "rules": name} if path.is_file() else read_config(path)
         group = _settings_but_seed(config) if kind == "model" and not named else name
         return cls(kind, name, path, group, config)
 
@@ -64,7 +66,7 @@ class System:
             return baseline_predictions(str(self.path), gold, seed, on_sentence)
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
-        return [predict(load(self.path, device), gold, self.name, decoder, on_sentence)]
+        return [predict(load(self.path, device), gold, self.name, decoder, on_sentence, seed)]
 
 
 def common_rule(systems: Sequence[System]) -> WordRule | None:

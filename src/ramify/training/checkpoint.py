@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from ramify.errors import RamifyError
-from ramify.grammars import LowRankGrammar
+from ramify.grammars import Grammar
 from ramify.parser.folder import CHECKPOINT
 from ramify.parser.tensors import load_tensors, save_tensors, shapes_of
+from ramify.training.counting import ExpectationMaximisation
 
 
 @dataclass
@@ -36,14 +37,12 @@ class Position:
         return Position(epoch=self.epoch + 1, records=self.records)
 
 
-def save_checkpoint(
-    folder: Path, grammar: LowRankGrammar, optimizer: torch.optim.Optimizer, position: Position
-) -> None:
+def save_checkpoint(folder: Path, grammar: Grammar, optimizer: torch.optim.Optimizer, position: Position) -> None:
     """Parameters, optimizer and position in one file, so that they cannot disagree."""
     save_tensors(folder / CHECKPOINT, _tensors(grammar, optimizer), asdict(position))
 
 
-def load_checkpoint(folder: Path, grammar: LowRankGrammar, optimizer: torch.optim.Optimizer) -> Position:
+def load_checkpoint(folder: Path, grammar: Grammar, optimizer: torch.optim.Optimizer) -> Position:
     """Bring grammar and optimizer to where the checkpoint is; without one they stay at the beginning."""
     path = folder / CHECKPOINT
     if not path.exists():
@@ -52,7 +51,9 @@ def load_checkpoint(folder: Path, grammar: LowRankGrammar, optimizer: torch.opti
     moments = {
         f"optimizer.{place}.{name}": () if name == "step" else tuple(parameter.shape)
         for place, parameter in enumerate(grammar.parameters())
-        for name in ("step", "exp_avg", "exp_avg_sq")
+        for name in (
+            ["counts"] if isinstance(optimizer, ExpectationMaximisation) else ["step", "exp_avg", "exp_avg_sq"]
+        )
     }
     tensors, facts = load_tensors(path, parameters | moments)
     grammar.load_state_dict({name: tensors[name] for name in parameters})
@@ -67,7 +68,7 @@ def load_checkpoint(folder: Path, grammar: LowRankGrammar, optimizer: torch.opti
     return Position(**facts)
 
 
-def _tensors(grammar: LowRankGrammar, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _tensors(grammar: Grammar, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     tensors = dict(grammar.state_dict())
     for place, state in optimizer.state_dict()["state"].items():
         for name, value in state.items():

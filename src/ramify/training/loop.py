@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from ramify.errors import RamifyError
-from ramify.grammars import LowRankGrammar
-from ramify.inference import low_rank
+from ramify.grammars import EMPCFG, Grammar
+from ramify.inference.dispatch import inside
 from ramify.inference.threads import torch_on_one_core
 from ramify.parser.batches import WordIds
 from ramify.training.checkpoint import Position
+from ramify.training.counting import ExpectationMaximisation
 from ramify.training.settings import Settings
 
 
@@ -56,13 +57,15 @@ def equal_length_batches(
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def optimizer_for(grammar: LowRankGrammar, settings: Settings) -> torch.optim.Optimizer:
-    """Adam as in the paper."""
+def optimizer_for(grammar: Grammar, settings: Settings) -> torch.optim.Optimizer:
+    """Adam as in the paper, or counting for a grammar that learns so."""
+    if isinstance(grammar, EMPCFG):
+        return ExpectationMaximisation(grammar)
     return torch.optim.Adam(grammar.parameters(), lr=settings.learning_rate, betas=(0.75, 0.999), fused=True)
 
 
 def train_epoch(
-    grammar: LowRankGrammar,
+    grammar: Grammar,
     optimizer: torch.optim.Optimizer,
     sentences: Sequence[WordIds],
     settings: Settings,
@@ -76,12 +79,17 @@ def train_epoch(
     for group in optimizer.param_groups:
         group["lr"] = settings.learning_rate * settings.decay ** (position.epoch - 1)
     device = next(grammar.parameters()).device
+    if (longest := settings.longest_in(position.epoch)) is not None:
+        sentences = [words for words in sentences if len(words) <= longest]
+        if not sentences:
+            raise RamifyError(f"No training sentence has at most {longest} words; give another --curriculum.")
     order = np.random.default_rng([settings.seed, position.epoch])
     batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
     for places in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
-        log_z = train_step(grammar, optimizer, word_ids, settings.clip)
+        noise = noise_for(settings.seed, position.epoch, position.batches) if grammar.latent else None
+        log_z = train_step(grammar, optimizer, word_ids, settings.clip, noise)
         position.batches += 1
         position.sentences += len(places)
         position.log_probability += float(log_z.sum())
@@ -92,26 +100,45 @@ def train_epoch(
                 f"Training broke down in epoch {position.epoch} (log p(w) is not a number); lower the learning rate."
             )
         on_step(Progress.at(position, len(sentences)))
+    if isinstance(optimizer, ExpectationMaximisation):
+        optimizer.finish_epoch()
 
 
-def train_step(grammar: LowRankGrammar, optimizer: torch.optim.Optimizer, word_ids: Tensor, clip: float) -> Tensor:
+def noise_for(seed: int, epoch: int, batch: int) -> torch.Generator:
+    """What z is drawn with in one step; it follows from these numbers alone, so that a run can be resumed."""
+    mixed = np.random.SeedSequence([seed, epoch, batch]).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(mixed[0] >> np.uint64(1)))
+
+
+def train_step(
+    grammar: Grammar,
+    optimizer: torch.optim.Optimizer,
+    word_ids: Tensor,
+    clip: float,
+    noise: torch.Generator | None = None,
+) -> Tensor:
     """One step up the mean log-likelihood of a batch (B, N); gives log p(w) (B,) before the step.
 
+    Of a compound grammar it is the lower bound, at a sample of z drawn with `noise` (Kim et al. 2019, sec. 3.1).
     On a CPU the heavy parts are spread over the cores in pieces; what is between them is too small for threads.
     A sentence with p(w) = 0 has a zero gradient: it counts in the reported perplexity, not in the step.
     """
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
     with torch_on_one_core():
-        log_z = low_rank.inside(grammar.rules(word_ids, lengths))
+        rules, cost = grammar.given(word_ids, lengths, noise)
+        log_z = inside(rules) - cost
         optimizer.zero_grad(set_to_none=True)
-        (-log_z.sum() / B).backward()
-        _clip(grammar, clip)
+        if isinstance(optimizer, ExpectationMaximisation):
+            (-log_z.sum()).backward()  # counts are neither averaged nor cut
+        else:
+            (-log_z.sum() / B).backward()
+            _clip(grammar, clip)
         optimizer.step()
     return log_z.detach()
 
 
-def _clip(grammar: LowRankGrammar, limit: float) -> None:
+def _clip(grammar: Grammar, limit: float) -> None:
     """Cut the gradient's norm; gradients within the limit are read once and not written."""
     norm = torch.nn.utils.get_total_norm(p.grad for p in grammar.parameters() if p.grad is not None)
     if norm > limit:

@@ -19,8 +19,9 @@ from ramify.corpus.reading import Corpus
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.scores import perplexity
 from ramify.files import partial_name, write_atomically, write_json
-from ramify.grammars import FAMILIES, LowRankGrammar
+from ramify.grammars import FAMILIES, Grammar
 from ramify.parser.batches import check_fits
+from ramify.parser.decoding import log_probabilities
 from ramify.parser.evaluate import evaluate
 from ramify.parser.folder import (
     CONFIG,
@@ -33,7 +34,7 @@ from ramify.parser.folder import (
     load,
     read_config,
 )  # fmt: skip
-from ramify.parser.parser import Parser, log_probabilities
+from ramify.parser.parser import Parser
 from ramify.parser.tensors import chosen_device, save_tensors
 from ramify.training.card import write_card
 from ramify.training.checkpoint import Position, load_checkpoint, save_checkpoint
@@ -182,7 +183,7 @@ def check_size(model: str, arguments: dict[str, Any]) -> None:
 
 
 def _fit(
-    grammar: LowRankGrammar,
+    grammar: Grammar,
     data: Data,
     settings: Settings,
     out: Path,
@@ -213,7 +214,7 @@ def _fit(
         stop.obey()
 
 
-def _finish_epoch(grammar: LowRankGrammar, data: Data, position: Position, out: Path, stop: _Stop) -> dict[str, Any]:
+def _finish_epoch(grammar: Grammar, data: Data, position: Position, out: Path, stop: _Stop) -> dict[str, Any]:
     """Judge the grammar, keep it if it is the best so far, and tell. Done again, it leaves the same files."""
     started = time.perf_counter()
     progress = Progress.at(position, len(data.train))
@@ -251,7 +252,7 @@ def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
     return bool(last["epoch"] >= settings.epochs or last["epoch"] - last["best_epoch"] >= settings.patience)
 
 
-def judge(grammar: LowRankGrammar, data: Data, on_sentence: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def judge(grammar: Grammar, data: Data, on_sentence: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """Perplexity of the dev set, by which the model is chosen, and F1 where there are trees, which is only told."""
     if data.dev.has_trees:
         parser = Parser(grammar, data.vocabulary)

@@ -13,12 +13,15 @@ from ramify.corpus.reading import Kind
 from ramify.corpus.tokenising import tokeniser
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES
+from ramify.grammars.c_pcfg import LATENT
 from ramify.grammars.tn_pcfg import ACTIVATIONS
 
 PUNCTUATION = ("remove", "keep")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """What a resumed run may be given anew; everything else would make it another run."""
 DEFAULT_BATCH = 4
+CURRICULUM = 30
+"""Longest sentence in the first epoch of a C-PCFG (Kim et al. 2019, sec. 3.2)."""
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
 
@@ -36,6 +39,7 @@ class Settings:
     preterminals: int = _setting(60, "Number of preterminals p.")
     rank: int | None = _setting(None, "Rank d of the rule tensor [default: p if p > 200, else 200].")
     embedding: int = _setting(256, "Size of the symbol embeddings.")
+    compound: bool = _setting(False, "Rules of its own for every sentence, as c-pcfg has; for tn-pcfg and n-pcfg.")
     activation: str = _setting("relu", f"Inside the rule networks: {', '.join(ACTIVATIONS)}.")
     gain: float = _setting(1.0, "Scale of the initial logits; more than 1 tells symbols apart sooner.")
     seed: int = _setting(0, "The same seed on the same machine gives the same model.")
@@ -45,6 +49,9 @@ class Settings:
     learning_rate: float = _setting(0.001, "Step size of Adam.")
     decay: float = _setting(1.0, "The learning rate is multiplied by this after every epoch.")
     max_length: int = _setting(40, "Longer training sentences are left out; dev and test never are.")
+    curriculum: int | None = _setting(
+        None, "Longest training sentence of epoch 1; one word more each epoch [default: 30 for c-pcfg]."
+    )
     vocabulary: int = _setting(10_000, "Most frequent words kept; the rest is <unk>.")
     patience: int = _setting(5, "Stop after this many epochs without a better dev likelihood.")
     clip: float = _setting(3.0, "Cut the gradient's norm here.")
@@ -85,6 +92,10 @@ class Settings:
             raise RamifyError("A step is measured in sentences or in words; give one of batch_size and batch_tokens.")
         if self.max_length < 2:
             raise RamifyError(f"max_length is {self.max_length}, but a sentence with a tree has 2 words or more.")
+        if self.curriculum is not None and self.curriculum < 2:
+            raise RamifyError(f"curriculum is {self.curriculum}, but a sentence with a tree has 2 words or more.")
+        if self.compound and "latent" not in inspect.signature(FAMILIES[self.model]).parameters:
+            raise RamifyError(f"A compound {self.model} is not known; leave out --compound.")
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
@@ -105,8 +116,15 @@ class Settings:
             "activation": self.activation,
             "gain": self.gain,
         }
+        if self.compound or self.model == "c-pcfg":
+            available["latent"] = LATENT
         taken = inspect.signature(FAMILIES[self.model]).parameters
         return {name: value for name, value in available.items() if name in taken}
+
+    def longest_in(self, epoch: int) -> int | None:
+        """The longest sentence to train on in an epoch; None without a curriculum."""
+        first = self.curriculum or (CURRICULUM if self.model == "c-pcfg" else None)
+        return None if first is None else first + epoch - 1
 
 
 def _one_of(name: str, value: str, known: Any) -> None:

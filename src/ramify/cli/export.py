@@ -1,0 +1,38 @@
+"""`ramify export`: a grammar as a text file of rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ramify.cli.common import Device, Model, app, notes
+from ramify.errors import RamifyError
+
+
+@app.command(epilog="Example: ramify export -m runs/mine --threshold 0.001 --out rules.pcfg")
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="File to write the rules to.")],
+    threshold: Annotated[float, typer.Option(help="Leave out less probable rules; the rest is renormalised.")] = 0.001,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")] = False,
+    device: Device = "auto",
+) -> None:
+    """Write a grammar's rules in NLTK's notation; `-m` of other commands takes such a file too."""
+    from ramify.corpus.rule_files import write_rules
+    from ramify.parser import load
+    from ramify.parser.export import export as export_rules
+
+    if out.exists() and not overwrite:
+        raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
+    grammar, left_out = export_rules(load(model, device), threshold)
+    write_rules(out, grammar)
+    mass = list(left_out.values())
+    notes.print(
+        f"{len(grammar.binary):,} binary rules and {len(grammar.lexical):,} of words are in {out}; left out is "
+        f"{sum(mass) / len(mass):.2%} of a symbol's probability on average, {max(mass):.2%} at most.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )

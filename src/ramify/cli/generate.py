@@ -1,0 +1,29 @@
+"""`ramify generate`: sentences with their trees, drawn from a grammar."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from ramify.cli.common import Device, Model, app
+from ramify.cli.output import print_lines
+
+
+@app.command(epilog="Example: ramify generate -m runs/mine -n 10 --seed 1")
+def generate(
+    model: Model,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many sentences.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, other sentences.")] = 0,
+    max_length: Annotated[int, typer.Option(min=2, help="Longer sentences are drawn again.")] = 40,
+    format: Annotated[
+        Literal["brackets", "text"], typer.Option(help="Trees, one a line, or their words alone.")
+    ] = "brackets",
+    device: Device = "auto",
+) -> None:
+    """Draw sentences from a grammar: what it believes the language to be."""
+    from ramify.corpus.brackets import write_brackets
+    from ramify.parser import load
+
+    parses = load(model, device).generate(count, seed, max_length)
+    print_lines(write_brackets(parse) if format == "brackets" else " ".join(parse.words) for parse in parses)

@@ -1,0 +1,56 @@
+"""N-PCFG: a dense PCFG whose parameters are made by neural networks (Kim, Dyer and Rush 2019, sec. 2.1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ramify.grammars.base import Grammar, SharedDenseRules
+from ramify.grammars.compound import joined
+from ramify.grammars.networks import state_network, word_log_probabilities
+
+
+class NPCFG(Grammar):
+    """One linear layer from a symbol's embedding to the logits of all its m^2 pairs of children.
+
+    Every matrix starts out Xavier-uniform, embeddings too, as in the paper. `gain` multiplies the initial weights of
+    all output layers, as in TN-PCFG. With `latent` it is a compound grammar.
+    """
+
+    def __init__(
+        self,
+        nonterminals: int,
+        preterminals: int,
+        words: int,
+        embedding: int = 256,
+        gain: float = 1.0,
+        latent: int = 0,
+    ) -> None:
+        super().__init__(nonterminals, preterminals, None, words, latent)
+        symbols = nonterminals + preterminals
+        self.start_embedding = nn.Parameter(torch.empty(1, embedding))
+        self.nonterminal_embedding = nn.Parameter(torch.empty(nonterminals, embedding))
+        self.preterminal_embedding = nn.Parameter(torch.empty(preterminals, embedding))
+        self.start_encoder = nn.Sequential(*state_network(embedding, latent))
+        self.start_layer = nn.Linear(embedding, nonterminals)
+        self.rule_layer = nn.Linear(embedding + latent, symbols**2)
+        self.preterminal_encoder = nn.Sequential(*state_network(embedding, latent))
+        self.word_layer = nn.Linear(embedding, words)
+        for parameter in self.parameters():
+            if parameter.dim() > 1:
+                nn.init.xavier_uniform_(parameter)
+        with torch.no_grad():
+            for layer in (self.start_layer, self.rule_layer, self.word_layer):
+                layer.weight *= gain
+
+    def shared_rules(self, z: Tensor | None = None) -> SharedDenseRules:
+        """Start and binary rules; with z (B, latent) one set for each sentence."""
+        m = self.nonterminals + self.preterminals
+        root: Tensor = self.start_layer(self.start_encoder(joined(self.start_embedding, z))).squeeze(-2)
+        binary: Tensor = self.rule_layer(joined(self.nonterminal_embedding, z))
+        return SharedDenseRules(root.log_softmax(-1), binary.log_softmax(-1).unflatten(-1, (m, m)))
+
+    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
+        """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
+        states: Tensor = self.preterminal_encoder(joined(self.preterminal_embedding, z))  # (..., p, embedding)
+        return word_log_probabilities(states, self.word_layer, word_ids)

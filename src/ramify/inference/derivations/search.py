@@ -1,0 +1,169 @@
+"""Walks through a forest: along one edge at a time, or along the k best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.inference.derivations.forest import TOP, Array, Edges, Forest, Node
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """One labelled tree of a sentence of N words."""
+
+    spans: NDArray[np.int32]
+    """(N-1, 2) in preorder"""
+    labels: NDArray[np.int64]
+    """(N-1,) the nonterminal over each span"""
+    tags: NDArray[np.int64]
+    """(N,) the preterminal over each word"""
+    log_probability: float
+    """Of the derivation together with the words"""
+
+
+def _is_word(node: Node) -> bool:
+    return node.kind == "symbol" and node.j == node.i + 1
+
+
+def _derivation(length: int, nodes: list[Node], log_probability: float) -> Derivation:
+    """From the nodes of a walk in preorder."""
+    symbols = [node for node in nodes if node.kind == "symbol"]
+    phrases = [node for node in symbols if not _is_word(node)]
+    tags = np.zeros(length, np.int64)
+    for node in filter(_is_word, symbols):
+        tags[node.i] = node.value
+    spans = np.array([(node.i, node.j) for node in phrases], np.int32).reshape(-1, 2)
+    return Derivation(spans, np.array([node.value for node in phrases], np.int64), tags, log_probability)
+
+
+def walk(forest: Forest, choose: Callable[[Array], int]) -> Derivation | None:
+    """The derivation whose every edge is chosen by its log-weights; None where there is no derivation."""
+    top = forest.edges(TOP)
+    log_probability = forest.total(top.log_weights)
+    if log_probability == -np.inf:
+        return None
+    nodes, waiting = [], [TOP]
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        if _is_word(node):
+            continue
+        edges = forest.edges(node)
+        edge = choose(edges.log_weights)
+        log_probability += float(edges.log_weights[edge]) - forest.total(edges.log_weights)
+        waiting.extend(reversed(edges.children(edge)))
+    return _derivation(forest.length, nodes, log_probability)
+
+
+def heaviest(log_weights: Array) -> int:
+    """The best edge; the first of equals."""
+    return int(log_weights.argmax())
+
+
+def drawn_with(rng: np.random.Generator) -> Callable[[Array], int]:
+    """Chooses an edge with probability in proportion to its weight."""
+
+    def choose(log_weights: Array) -> int:
+        running = np.exp(log_weights - log_weights.max()).cumsum()
+        return int(np.searchsorted(running, rng.random() * running[-1], side="right"))
+
+    return choose
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One derivation below a node: its edge, and which of each child's derivations it has."""
+
+    log_weight: float
+    edge: int
+    ranks: tuple[int, ...]
+
+
+@dataclass
+class _State:
+    """The derivations below a node, best first, as far as they were asked for."""
+
+    edges: Edges | None
+    found: list[_Found]
+    candidates: list[tuple[float, int, _Found]] = field(default_factory=list)
+    seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+
+
+class KBest:
+    """The k best derivations, no more of each node than needed (Huang and Chiang 2005, algorithm 3).
+
+    The forest must be of the semiring `BEST`.
+    """
+
+    def __init__(self, forest: Forest, k: int) -> None:
+        self._forest, self._k = forest, k
+        self._states: dict[Node, _State] = {}
+        self._order = count()  # so that equal candidates come out in the order they went in
+
+    def derivations(self) -> list[Derivation]:
+        """At most k, best first."""
+        ranked = ((rank, self._ranked(TOP, rank)) for rank in range(self._k))
+        return [
+            _derivation(self._forest.length, self._nodes(rank), found.log_weight)
+            for rank, found in ranked
+            if found is not None
+        ]
+
+    def _nodes(self, rank: int) -> list[Node]:
+        nodes, waiting = [], [(TOP, rank)]
+        while waiting:
+            node, at = waiting.pop()
+            nodes.append(node)
+            found = self._ranked(node, at)
+            edges = self._states[node].edges
+            if found is not None and edges is not None:
+                children = edges.children(found.edge)
+                waiting.extend(reversed(list(zip(children, found.ranks, strict=True))))
+        return nodes
+
+    def _start(self, node: Node) -> _State:
+        if _is_word(node):
+            return _State(None, [_Found(float(self._forest.inner(node.i, node.j)[node.value]), 0, ())])
+        edges = self._forest.edges(node)
+        weights = edges.log_weights
+        kept = np.argpartition(-weights, self._k - 1)[: self._k] if self._k < len(weights) else np.arange(len(weights))
+        state = _State(edges, [])
+        for edge in sorted(kept[weights[kept] > -np.inf].tolist()):
+            best = _Found(float(weights[edge]), edge, (0,) * len(edges.children(edge)))
+            state.seen.add((edge, best.ranks))
+            state.candidates.append((-best.log_weight, next(self._order), best))
+        heapify(state.candidates)
+        return state
+
+    def _ranked(self, node: Node, rank: int) -> _Found | None:
+        """The derivation of a node that has so many before it; None where there are not so many."""
+        if node not in self._states:
+            self._states[node] = self._start(node)
+        state = self._states[node]
+        while len(state.found) <= rank:
+            if state.found:
+                self._add_neighbours(state, state.found[-1])
+            if not state.candidates:
+                return None
+            state.found.append(heappop(state.candidates)[2])
+        return state.found[rank]
+
+    def _add_neighbours(self, state: _State, found: _Found) -> None:
+        """What differs from a derivation in taking the next best of one child."""
+        children = () if state.edges is None else state.edges.children(found.edge)
+        for place, child in enumerate(children):
+            rank = found.ranks[place]
+            ranks = (*found.ranks[:place], rank + 1, *found.ranks[place + 1 :])
+            if (found.edge, ranks) in state.seen:
+                continue
+            state.seen.add((found.edge, ranks))
+            now, worse = self._ranked(child, rank), self._ranked(child, rank + 1)
+            if now is not None and worse is not None:
+                log_weight = found.log_weight - now.log_weight + worse.log_weight
+                heappush(state.candidates, (-log_weight, next(self._order), _Found(log_weight, found.edge, ranks)))
