@@ -147,7 +147,10 @@ class Parser:
             tries = (sampler.draw(max_length) for _ in range(MOST_TRIES))
             drawn = next((each for each in tries if each is not None), None)
             if drawn is None:
-                raise RamifyError(f"No sentence of at most {max_length} words in {MOST_TRIES} draws; raise max_length.")
+                raise RamifyError(
+                    f"No sentence of at most {max_length} words in {MOST_TRIES:,} draws: this grammar's rules hardly "
+                    "ever end; raise max_length, or export it with a lower threshold."
+                )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
 
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
