@@ -192,6 +192,19 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "train text --out bad --overwrite",
         "bad: is not empty and holds no ramify run",
     ),
+    "a folder of another tool": (
+        lambda p: [(p / "bad").mkdir(), (p / "bad" / "config.json").write_text('{"model_type": "bert"}')],
+        "train text --out bad --overwrite",
+        "bad: is not empty and holds no ramify run",
+    ),
+    "trees over a pipe": (
+        lambda p: os.mkfifo(p / "pipe"),
+        PARSE.format("text") + " --out pipe --overwrite",
+        "pipe: is no plain file; give the name of a file",
+    ),
+    "trees into this folder": (nothing, PARSE.format("text") + " --out .", ".: is a folder; give the name of a file"),
+    "a module in place of a language": (nothing, PARSE.format("text") + " --tokenise punctuation", "no tokeniser for"),
+    "a language of letters": (nothing, PARSE.format("text") + " --tokenise zho", "no tokeniser for 'zho'"),
     "a file where the run should go": (
         nothing,
         "train text --out trees",

@@ -39,6 +39,12 @@ def test_help_names_every_command_and_setting():
         assert f"--{option}" in page
 
 
+def test_help_tells_the_defaults():
+    page = " ".join(ramify("train", "--help").stdout.split())
+    assert "[default: 60]" in page
+    assert "half of the preterminals]" in page
+
+
 def test_version():
     assert ramify("--version").stdout.startswith("ramify 0.")
 

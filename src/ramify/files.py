@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,13 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.fsync(handle.fileno())
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise RamifyError(f"{path}: cannot be written ({error.strerror}); check space and permissions.") from error
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Readable JSON, atomically."""
-    write_atomically(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    write_atomically(
+        path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    )

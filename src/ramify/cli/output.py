@@ -21,6 +21,9 @@ class LineOutput:
         self.out = out
         self.lines_done = 0
         """Whole lines that an earlier run left"""
+        if out is not None and out.exists() and not out.is_file():
+            what = "a folder" if out.is_dir() else "no plain file"
+            raise RamifyError(f"{out}: is {what}; give the name of a file.")
         self._partial = None if out is None else out.with_name(out.name + ".partial")
         if out is None or self._partial is None:
             if resume or overwrite:
@@ -30,8 +33,6 @@ class LineOutput:
             raise RamifyError("A file is either gone on with or overwritten; give one of --resume and --overwrite.")
         if resume and not one_line_each:
             raise RamifyError("Trees drawn over several lines cannot be gone on with; choose another --format.")
-        if out.is_dir():
-            raise RamifyError(f"{out}: is a folder; give the name of a file.")
         if out.exists() and not overwrite:
             raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
         if resume:

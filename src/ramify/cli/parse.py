@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 Tokenise = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Option(help="Language of plain prose (en, fr ... or xx for any); none: at spaces. [default: as in training]"),
+    typer.Option(
+        help="Language of plain prose (en, fr ... or xx for any); none: at spaces. \\[default: as in training]"
+    ),
 ]
 Split = Annotated[bool, typer.Option("--split-sentences", help="Find the sentences of plain prose.")]
 Out = Annotated[Optional[Path], typer.Option(help="File to write to; it appears when everything is done.")]  # noqa: UP045

@@ -23,7 +23,7 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
         kind = TYPES[str(setting.type)]
         text = setting.metadata["help"]
         if setting.default is not None:
-            text += f" [default: {setting.default}]"
+            text += f" \\[default: {setting.default}]"
         name = "--" + setting.name.replace("_", "-")
         annotation = Annotated[
             kind | None,  # type: ignore[valid-type]
@@ -46,7 +46,7 @@ def train(
     data: Annotated[Path, typer.Argument(help="Sentences, plain prose, bracketed trees, or a folder of any.")],
     out: Annotated[Path, typer.Option(help="Folder to leave the model in.")],
     dev: Annotated[
-        Optional[Path], typer.Option(help="Sentences to choose the model by [default: every 20th held out].")  # noqa: UP045
+        Optional[Path], typer.Option(help="Sentences to choose the model by \\[default: every 20th held out].")  # noqa: UP045
     ] = None,
     config: Annotated[
         Optional[Path], typer.Option(help="TOML file of settings; options given here win.")  # noqa: UP045

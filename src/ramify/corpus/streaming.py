@@ -142,6 +142,8 @@ def size_of(file: Path) -> int | None:
 
 
 def _opened(file: Path) -> io.FileIO:
+    if file == STANDARD_INPUT and sys.stdin is None:
+        raise RamifyError("standard input is closed; give the name of a file.")
     try:
         # The process's own standard input stays open when this reader is closed.
         return io.FileIO(sys.stdin.fileno(), closefd=False) if file == STANDARD_INPUT else io.FileIO(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import warnings
 from collections.abc import Callable
@@ -54,8 +55,12 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
     except ImportError as error:
         raise RamifyError("--tokenise needs spaCy; install it with: pip install 'ramify[text]'.") from error
     try:
+        if not re.fullmatch("[a-z]{2,3}", language):
+            raise ValueError("a code has two or three letters")
         pipeline = spacy.blank(language)
-    except (ImportError, OSError, ValueError) as error:
+        if pipeline.lang in _LANGUAGES_WITHOUT_SPACES:
+            raise ValueError("its tokeniser would cut other text into letters")
+    except (ImportError, OSError, ValueError, AttributeError) as error:
         raise RamifyError(
             f"spaCy has no tokeniser for {language!r} that works here; give the code of another language, "
             "or xx, which suits any language with spaces."

@@ -50,7 +50,7 @@ def load_tensors(path: Path, expected: Shapes) -> tuple[dict[str, Tensor], dict[
                 )
             tensors = {name: handle.get_tensor(name) for name in expected}
             seal = json.loads((handle.metadata() or {}).get(SEAL, "{}"))
-    except (OSError, SafetensorError, json.JSONDecodeError) as error:
+    except (OSError, SafetensorError, ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}).") from error
     facts = str(seal.get("facts")) if isinstance(seal, dict) else ""
     if not isinstance(seal, dict) or seal.get("sha256") != _checksum(tensors, facts):
@@ -58,7 +58,10 @@ def load_tensors(path: Path, expected: Shapes) -> tuple[dict[str, Tensor], dict[
     for name, tensor in tensors.items():
         if not bool(tensor.isfinite().all()):
             raise RamifyError(f"{path}: {name} holds numbers that are not finite; the model is broken.")
-    told = json.loads(facts)
+    try:
+        told = json.loads(facts)
+    except (ValueError, RecursionError) as error:
+        raise RamifyError(f"{path}: is damaged; what it tells of itself cannot be read.") from error
     return tensors, told if isinstance(told, dict) else {}
 
 

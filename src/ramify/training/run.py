@@ -96,7 +96,8 @@ def train(
     if prepared.text_rules.splitter is not None:
         write_json(out / SPLITTER, prepared.text_rules.splitter.as_record())
     shown = "DATA" if isinstance(data, Corpus) else shlex.quote(str(data))
-    to_resume = f"To go on: ramify train {shown} --out {shlex.quote(str(out))} --resume"
+    with_dev = "" if dev is None else f" --dev {'DEV' if isinstance(dev, Corpus) else shlex.quote(str(dev))}"
+    to_resume = f"To go on: ramify train {shown}{with_dev} --out {shlex.quote(str(out))} --resume"
     with stop_requests() as request:
         _fit(grammar, prepared, settings, out, on_progress, on_epoch, _Stop(request, to_resume))
     return load(out, str(device))
@@ -127,7 +128,7 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
     inside = {path.name for path in out.iterdir()} - begun if out.is_dir() else set()
     if not inside:
         return None
-    if CONFIG not in inside:
+    if CONFIG not in inside or not _holds_run(out):
         raise RamifyError(f"{out}: is not empty and holds no ramify run; give another folder.")
     if resume:
         settings = read_config(out).get("settings")
@@ -140,6 +141,15 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
             "replace it."
         )
     return None
+
+
+def _holds_run(out: Path) -> bool:
+    """Whether the config is one of ours, of whatever version: other tools have files of the same names."""
+    try:
+        config = json.loads((out / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(config, dict) and isinstance(config.get("format"), int) and "grammar" in config
 
 
 def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:

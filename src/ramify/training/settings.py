@@ -35,9 +35,9 @@ class Settings:
     """Defaults are those of Yang, Zhao and Tu (2021)."""
 
     model: str = _setting("tn-pcfg", f"Grammar family: {', '.join(FAMILIES)}.")
-    nonterminals: int | None = _setting(None, "Number of nonterminals n [default: half of the preterminals].")
+    nonterminals: int | None = _setting(None, "Number of nonterminals n \\[default: half of the preterminals].")
     preterminals: int = _setting(60, "Number of preterminals p.")
-    rank: int | None = _setting(None, "Rank d of the rule tensor [default: p if p > 200, else 200].")
+    rank: int | None = _setting(None, "Rank d of the rule tensor \\[default: p if p > 200, else 200].")
     embedding: int = _setting(256, "Size of the symbol embeddings.")
     compound: bool = _setting(False, "Rules of its own for every sentence, as c-pcfg has; for tn-pcfg and n-pcfg.")
     activation: str = _setting("relu", f"Inside the rule networks: {', '.join(ACTIVATIONS)}.")
