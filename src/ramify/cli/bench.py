@@ -15,9 +15,9 @@ from ramify.cli.common import app, notes
 @app.command(epilog="Example: ramify bench --preterminals 20 --nonterminals 10 --rank 20 --vocabulary 500 --length 8")
 def bench(
     model: Annotated[str, typer.Option(help="Grammar family.")] = "tn-pcfg",
-    nonterminals: Annotated[Optional[int], typer.Option(help="[default: half of the preterminals]")] = None,  # noqa: UP045
+    nonterminals: Annotated[Optional[int], typer.Option(help="\\[default: half of the preterminals]")] = None,  # noqa: UP045
     preterminals: Annotated[int, typer.Option(help="Number of preterminals p.")] = 60,
-    rank: Annotated[Optional[int], typer.Option(help="[default: p if p > 200, else 200]")] = None,  # noqa: UP045
+    rank: Annotated[Optional[int], typer.Option(help="\\[default: p if p > 200, else 200]")] = None,  # noqa: UP045
     batch: Annotated[int, typer.Option(help="Sentences a step.")] = 4,
     length: Annotated[int, typer.Option(help="Words a sentence.")] = 20,
     vocabulary: Annotated[int, typer.Option(help="Number of different words.")] = 10_000,
