@@ -9,30 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ramify.inference.log_space import log_matmul, logsumexp
 from ramify.inference.rules import LowRankRules, Marginals
-
-
-def _log(x: Tensor) -> Tensor:
-    """log x with log 0 = -inf and gradient zero there, where autograd's own would be 0 * inf."""
-    positive = x > 0
-    return torch.where(positive, torch.where(positive, x, 1).log(), -torch.inf)
-
-
-def _peak(x: Tensor, dim: int) -> Tensor:
-    """The maximum as a constant to shift by; 0 where everything is -inf."""
-    peak = x.detach().amax(dim, keepdim=True)
-    return torch.where(peak.isinf(), torch.zeros_like(peak), peak)
-
-
-def _logsumexp(x: Tensor, dim: int) -> Tensor:
-    peak = _peak(x, dim)
-    return _log((x - peak).exp().sum(dim)) + peak.squeeze(dim)
-
-
-def _log_matmul(x: Tensor, matrix: Tensor) -> Tensor:
-    """log(exp(x) @ exp(matrix)) for x (..., k) and matrix (k, l)."""
-    row_peak, column_peak = _peak(x, -1), _peak(matrix, 0)
-    return _log((x - row_peak).exp() @ (matrix - column_peak).exp()) + row_peak + column_peak
 
 
 def _inside(rules: LowRankRules, span_scores: Tensor, words: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
@@ -41,19 +19,19 @@ def _inside(rules: LowRankRules, span_scores: Tensor, words: Tensor) -> tuple[Te
     n = rules.nonterminals
     head_by_rank = rules.head.T  # (d, n)
     leaf = words + torch.diagonal(span_scores, 1, 1, 2)[..., None]
-    left = {1: _log_matmul(leaf, rules.left[n:])}  # width -> (B, starts, d)
-    right = {1: _log_matmul(leaf, rules.right[n:])}
+    left = {1: log_matmul(leaf, rules.left[n:])}  # width -> (B, starts, d)
+    right = {1: log_matmul(leaf, rules.right[n:])}
     symbols: dict[int, Tensor] = {}
     for width in range(2, N + 1):
         starts = N - width + 1
         splits = [left[s][:, :starts] + right[width - s][:, s : s + starts] for s in range(1, width)]
-        x = _logsumexp(torch.stack(splits), 0)
-        symbols[width] = _log_matmul(x, head_by_rank) + torch.diagonal(span_scores, width, 1, 2)[..., None]
-        left[width] = _log_matmul(symbols[width], rules.left[:n])
-        right[width] = _log_matmul(symbols[width], rules.right[:n])
+        x = logsumexp(torch.stack(splits), 0)
+        symbols[width] = log_matmul(x, head_by_rank) + torch.diagonal(span_scores, width, 1, 2)[..., None]
+        left[width] = log_matmul(symbols[width], rules.left[:n])
+        right[width] = log_matmul(symbols[width], rules.right[:n])
     # A sentence of one word has no derivation: every start rule leads to a binary rule.
     at_width = [leaf.new_full((B,), -torch.inf)]
-    at_width += [_logsumexp(symbols[w][:, 0] + rules.root, -1) for w in range(2, N + 1)]
+    at_width += [logsumexp(symbols[w][:, 0] + rules.root, -1) for w in range(2, N + 1)]
     log_z = torch.stack(at_width).gather(0, rules.lengths.to(words.device)[None] - 1)[0]
     return log_z, symbols
 
