@@ -48,7 +48,7 @@ class Trainer:
         self.words = words
 
     def step(self, word_ids: torch.Tensor) -> None:
-        train_step(self.grammar, self.optimizer, word_ids, self.settings.clip)
+        train_step(self.grammar, self.optimizer, word_ids)
 
     def sustained(self, sentences: list[WordIds], seconds: float) -> tuple[float, Counter[tuple[int, int]]]:
         """Sentences/s over whole batches in random order, and how many batches of which shape there were."""

@@ -62,7 +62,7 @@ def work(case: Case, grammar: Grammar) -> Callable[[], object]:
         settings = Settings()
         optimizer = optimizer_for(grammar, settings)
         noise = torch.Generator() if grammar.latent else None
-        return lambda: train_step(grammar, optimizer, word_ids, settings.clip, noise)
+        return lambda: train_step(grammar, optimizer, word_ids, noise)
     if case.task == "inside":
         rules = leaf_rules(grammar, word_ids)
         return lambda: inside(rules).sum().backward()

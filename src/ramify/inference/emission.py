@@ -3,6 +3,8 @@
 Of the p x q log-probabilities a batch wants only those of its words, logit_Tw - log sum_v exp(logit_Tv), and only the
 sums run over the vocabulary. They are made from blocks of it, each forgotten once it was added; the backward pass makes
 the blocks again. Exact, and never more in memory than one block a core.
+
+Powers are powers of two (powers.py says why): states and bias are multiplied by log2(e) before the products.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.inference import threads
+from ramify.inference.powers import LOG2_E
 
-BLOCK_NUMBERS = 2**19
-"""A block holds so many numbers (2 MB) unless its words are counted out by the caller."""
+BLOCK_NUMBERS = 3 * 2**17
+"""So many numbers (1.5 MB) a block takes, with the words' weights, unless its words are counted out by the caller."""
 
 
 def word_log_probabilities(
@@ -29,7 +32,7 @@ def word_log_probabilities(
     states, weight and bias. A block holds `block` words.
     """
     if block is None:
-        block = max(1, BLOCK_NUMBERS // len(states))
+        block = max(1, BLOCK_NUMBERS // sum(states.shape))
     if block < 1:
         raise ValueError(f"a block must hold at least one word, not {block}")
     result: Tensor = _WordLogProbabilities.apply(states, weight, bias, word_ids, block)  # type: ignore[no-untyped-call]
@@ -67,13 +70,14 @@ class _WordLogProbabilities(torch.autograd.Function):
         # The normaliser's gradient is the expected word: minus counts times probabilities.
         counts = by_word.sum(0)
         counted = states * -counts[:, None]
+        states2, bias2, normaliser2 = states * LOG2_E, bias * LOG2_E, (normaliser * LOG2_E)[:, None]
         g_weight, g_bias = torch.empty_like(weight), torch.empty_like(bias)
 
         def run(share: Blocks) -> Tensor:
             expected = torch.zeros_like(states)
             space = _space(states, share)
             for words in share:
-                probabilities = _logits(states, weight, bias, words, space).sub_(normaliser[:, None]).exp_()
+                probabilities = _logits(states2, weight, bias2, words, space).sub_(normaliser2).exp2_()
                 torch.mm(probabilities.T, counted, out=g_weight[words])
                 torch.mv(probabilities.T, -counts, out=g_bias[words])
                 expected.addmm_(probabilities, weight[words])
@@ -101,6 +105,7 @@ def _logits(states: Tensor, weight: Tensor, bias: Tensor, words: slice, space: T
 
 def _log_normaliser(states: Tensor, weight: Tensor, bias: Tensor, block: int) -> Tensor:
     """(p,) the logarithm of the sum over the vocabulary of e^logit."""
+    states, bias = states * LOG2_E, bias * LOG2_E
 
     def run(share: Blocks) -> tuple[Tensor, Tensor]:
         space = _space(states, share)
@@ -108,10 +113,10 @@ def _log_normaliser(states: Tensor, weight: Tensor, bias: Tensor, block: int) ->
         for words in share:
             logits = _logits(states, weight, bias, words, space)
             higher = torch.maximum(peak, logits.amax(1, keepdim=True))
-            total *= (peak - higher).exp_()
-            total += logits.sub_(higher).exp_().sum(1, keepdim=True)
+            total *= (peak - higher).exp2_()
+            total += logits.sub_(higher).exp2_().sum(1, keepdim=True)
             peak = higher
         return peak, total
 
     found = threads.in_pieces(run, _shares(len(weight), block, weight.device))
-    return torch.cat([peak + total.log() for peak, total in found], 1).logsumexp(1)
+    return torch.cat([peak / LOG2_E + total.log() for peak, total in found], 1).logsumexp(1)

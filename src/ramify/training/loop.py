@@ -16,6 +16,7 @@ from ramify.grammars import EMPCFG, Grammar
 from ramify.inference.dispatch import inside
 from ramify.inference.threads import torch_on_one_core
 from ramify.parser.batches import WordIds
+from ramify.training.adam import ClippedAdam
 from ramify.training.checkpoint import Position
 from ramify.training.counting import ExpectationMaximisation
 from ramify.training.settings import Settings
@@ -61,7 +62,7 @@ def optimizer_for(grammar: Grammar, settings: Settings) -> torch.optim.Optimizer
     """Adam as in the paper, or counting for a grammar that learns so."""
     if isinstance(grammar, EMPCFG):
         return ExpectationMaximisation(grammar)
-    return torch.optim.Adam(grammar.parameters(), lr=settings.learning_rate, betas=(0.75, 0.999), fused=True)
+    return ClippedAdam(grammar.parameters(), settings.learning_rate, (0.75, 0.999), settings.clip)
 
 
 def train_epoch(
@@ -89,7 +90,7 @@ def train_epoch(
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
         noise = noise_for(settings.seed, position.epoch, position.batches) if grammar.latent else None
-        log_z = train_step(grammar, optimizer, word_ids, settings.clip, noise)
+        log_z = train_step(grammar, optimizer, word_ids, noise)
         position.batches += 1
         position.sentences += len(places)
         position.log_probability += float(log_z.sum())
@@ -114,7 +115,6 @@ def train_step(
     grammar: Grammar,
     optimizer: torch.optim.Optimizer,
     word_ids: Tensor,
-    clip: float,
     noise: torch.Generator | None = None,
 ) -> Tensor:
     """One step up the mean log-likelihood of a batch (B, N); gives log p(w) (B,) before the step.
@@ -129,20 +129,10 @@ def train_step(
         rules, cost = grammar.given(word_ids, lengths, noise)
         log_z = inside(rules) - cost
         optimizer.zero_grad(set_to_none=True)
-        if isinstance(optimizer, ExpectationMaximisation):
-            (-log_z.sum()).backward()  # counts are neither averaged nor cut
-        else:
-            (-log_z.sum() / B).backward()
-            _clip(grammar, clip)
+        counted = isinstance(optimizer, ExpectationMaximisation)
+        (-log_z.sum() / (1 if counted else B)).backward()
         optimizer.step()
     return log_z.detach()
-
-
-def _clip(grammar: Grammar, limit: float) -> None:
-    """Cut the gradient's norm; gradients within the limit are read once and not written."""
-    norm = torch.nn.utils.get_total_norm(p.grad for p in grammar.parameters() if p.grad is not None)
-    if norm > limit:
-        torch.nn.utils.clip_grads_with_norm_(grammar.parameters(), limit, norm)
 
 
 def safe_exp(x: float) -> float:

@@ -20,6 +20,7 @@ from ramify.inference import threads
 from ramify.inference.low_rank import kernels
 from ramify.inference.low_rank.passes import Sums, Tables
 from ramify.inference.low_rank.shards import Shard, shards
+from ramify.inference.powers import exp
 from ramify.inference.rules import LowRankRules, Marginals
 
 Scales = NDArray[np.float64]
@@ -62,7 +63,7 @@ def _inside_of(tables: Tables, shard: Shard, words: Tensor, span_scores: Tensor)
     first, rows, wordy = shard.first, shard.rows, B * N
     words = words.reshape(wordy, -1)
     peak = words.amax(-1)
-    leaves = (words - torch.where(peak == -torch.inf, 0, peak)[:, None]).exp_()
+    leaves = exp(words - torch.where(peak == -torch.inf, 0, peak)[:, None])
     scores = np.empty(rows)
     kernels.rows_of_table(N, first, span_scores.numpy(), scores)
     rank, children = words.new_empty(rows, d), words.new_empty(rows, 2 * d)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ramify.inference.powers import exp
 from ramify.inference.rules import LowRankRules
 from ramify.inference.threads import torch_on_one_core
 
@@ -31,10 +32,10 @@ class Tables:
     def of(cls, rules: LowRankRules, skip_symbols: bool) -> Tables:
         """`skip_symbols`: spans go from rank to rank, without their nonterminals."""
         n, d = rules.head.shape
-        start, head = rules.root.exp(), rules.head.exp()
+        start, head = exp(rules.root), exp(rules.head)
         both = rules.left.new_empty(rules.left.shape[0], 2 * d)
-        torch.exp(rules.left, out=both[:, :d])
-        torch.exp(rules.right, out=both[:, d:])
+        exp(rules.left, out=both[:, :d])
+        exp(rules.right, out=both[:, d:])
         return cls(start, head, both, (head.T @ both[:n], head.T @ start) if skip_symbols else None)
 
     @property
