@@ -1,28 +1,30 @@
-"""Adam behind a cut of the gradient's norm, both on every core."""
+"""Adam behind a cut of the gradient's norm; on a CPU in one pass over memory, on every core."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.optim.adam import adam
+from torch import nn
 
 from ramify.inference import threads
 
-Share = list[tuple[Tensor, ...]]
-"""Flat pieces of parameters, each with those of its gradient, of its two moments, and its number of steps."""
+Vectors = tuple[np.ndarray[Any, Any], ...]
+Share = list[Vectors]
 
 
-class ClippedAdam(torch.optim.Optimizer):
-    """Torch's fused Adam, given the numbers of all parameters in equal shares, one a core.
+class ClippedAdam(torch.optim.Adam):
+    """Torch's Adam and torch's clipping, where a CPU has its own loops: both wait for memory more than they compute.
 
-    Most of a grammar's numbers are in one matrix, the words', so whole parameters could not be shared out evenly.
+    Each core takes an equal share of the numbers of all parameters. Whole parameters could not be shared out evenly,
+    because most of a grammar's numbers are in one matrix, the words'.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float, float], clip: float) -> None:
-        super().__init__(parameters, {"lr": lr, "betas": betas})
+        super().__init__(parameters, lr, betas, fused=True)
         self.clip = clip
 
     @torch.no_grad()
@@ -30,51 +32,53 @@ class ClippedAdam(torch.optim.Optimizer):
         """Against the gradients; their norm is cut to `clip` if it is larger."""
         (group,) = self.param_groups
         moved = [parameter for parameter in group["params"] if parameter.grad is not None]
-        shares = _shares([self._with_state(parameter) for parameter in moved])
-        norm = torch.stack(threads.in_pieces(_norm, shares)).norm()
-        factor = float(self.clip / (norm + 1e-6))  # as in torch's own clipping
+        if any(parameter.device.type != "cpu" for parameter in moved):
+            nn.utils.clip_grad_norm_(moved, self.clip)
+            super().step()
+            return
+        from ramify.training import adam_loops  # compiled, which not every user needs
+
+        shares = _shares([self._vectors(parameter) for parameter in moved], threads.available())
+
+        def squares(share: Share) -> float:
+            return math.fsum(adam_loops.sum_of_squares(gradient) for _, gradient, *_ in share)
+
+        norm = math.sqrt(math.fsum(threads.in_pieces(squares, shares)))
+        (beta1, beta2), steps = group["betas"], float(self.state[moved[0]]["step"])
+        rates = np.array(
+            [
+                min(1.0, self.clip / (norm + 1e-6)), 1 - beta1, 1 - beta2, group["lr"] / (1 - beta1**steps),
+                1 / math.sqrt(1 - beta2**steps), group["eps"],
+            ],
+            shares[0][0][0].dtype,
+        )  # fmt: skip
 
         def update(share: Share) -> None:
-            values, gradients, means, squares, steps = (list(column) for column in zip(*share, strict=True))
-            if factor < 1:
-                for gradient in gradients:
-                    gradient.mul_(factor)
-            adam(
-                values, gradients, means, squares, [], [step.clone() for step in steps], fused=True, amsgrad=False,
-                beta1=group["betas"][0], beta2=group["betas"][1], lr=group["lr"], weight_decay=0.0, eps=1e-8,
-                maximize=False,
-            )  # fmt: skip
+            for vectors in share:
+                adam_loops.update(*vectors, *rates)
 
         threads.in_pieces(update, shares)
-        for parameter in moved:
-            self.state[parameter]["step"] += 1
 
-    def _with_state(self, parameter: nn.Parameter) -> tuple[Tensor, ...]:
+    def _vectors(self, parameter: nn.Parameter) -> Vectors:
+        """The numbers of a parameter, of its gradient and of its two moments; its steps are counted here."""
         state = self.state[parameter]
         if not state:
-            state["step"] = torch.zeros((), device=parameter.device)
+            state["step"] = torch.zeros(())
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
-        gradient = parameter.grad
-        assert gradient is not None
-        return parameter, gradient, state["exp_avg"], state["exp_avg_sq"], state["step"]
+        state["step"] += 1
+        tensors = (parameter.detach(), parameter.grad, state["exp_avg"], state["exp_avg_sq"])
+        return tuple(x.numpy().reshape(-1) for x in tensors if x is not None)
 
 
-def _shares(columns: list[tuple[Tensor, ...]]) -> list[Share]:
-    """The numbers of all parameters in as many equal shares as there are cores."""
-    count = threads.available() if columns[0][0].device.type == "cpu" else 1
-    total = sum(parameter.numel() for parameter, *_ in columns)
+def _shares(parameters: list[Vectors], count: int) -> list[Share]:
+    """The numbers of all parameters in equal shares."""
+    total, before = sum(len(vectors[0]) for vectors in parameters), 0
     shares: list[Share] = [[] for _ in range(count)]
-    before = 0
-    for parameter, gradient, mean, square, step in columns:
-        flat = [parameter.view(-1), gradient.reshape(-1), mean.view(-1), square.view(-1)]
+    for vectors in parameters:
+        size = len(vectors[0])
         for k, share in enumerate(shares):
-            begin = max(total * k // count - before, 0)
-            end = min(total * (k + 1) // count - before, parameter.numel())
+            begin, end = max(total * k // count - before, 0), min(total * (k + 1) // count - before, size)
             if begin < end:
-                share.append((*(x[begin:end] for x in flat), step))
-        before += parameter.numel()
+                share.append(tuple(vector[begin:end] for vector in vectors))
+        before += size
     return [share for share in shares if share]
-
-
-def _norm(share: Share) -> Tensor:
-    return torch.nn.utils.get_total_norm(gradient for _, gradient, *_ in share)
