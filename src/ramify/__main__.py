@@ -6,6 +6,7 @@ from types import FrameType
 from typing import NoReturn
 
 from ramify.errors import Stopped
+from ramify.memory import keep_freed_memory
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:
@@ -16,6 +17,7 @@ def main() -> None:
     """Run a command; an end that was asked for is no failure, and has its own exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
+    keep_freed_memory()
     try:
         # Only now, because this takes seconds in which somebody may press Ctrl-C.
         from ramify.cli import run

@@ -19,8 +19,8 @@ from torch.autograd.function import once_differentiable
 from ramify.inference import threads
 from ramify.inference.powers import LOG2_E
 
-BLOCK_NUMBERS = 3 * 2**17
-"""So many numbers (1.5 MB) a block takes, with the words' weights, unless its words are counted out by the caller."""
+BLOCK_NUMBERS, BLOCK_WORDS = 2**18, 2048
+"""A block holds at most so many numbers (1 MB) of at most so many words, which a core's cache has room for."""
 
 
 def word_log_probabilities(
@@ -32,7 +32,7 @@ def word_log_probabilities(
     states, weight and bias. A block holds `block` words.
     """
     if block is None:
-        block = max(1, BLOCK_NUMBERS // sum(states.shape))
+        block = max(1, min(BLOCK_WORDS, BLOCK_NUMBERS // len(states)))
     if block < 1:
         raise ValueError(f"a block must hold at least one word, not {block}")
     result: Tensor = _WordLogProbabilities.apply(states, weight, bias, word_ids, block)  # type: ignore[no-untyped-call]
