@@ -38,7 +38,8 @@ _RULES = [
 PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES]
 ENCODINGS = ["utf-8", "utf-8-sig", "latin-1", "utf-16", "gb18030", "shift_jis"]
 
-_MANY = 100_000
+_MANY = 30_000
+"""Far beyond the depth to which Python recurses"""
 HUGE: dict[str, Callable[[], bytes]] = {
     "nested": lambda: b"(X " * _MANY + b"(NN a) (NN b)" + b")" * _MANY,
     "opened": lambda: b"(" * _MANY,

@@ -45,6 +45,21 @@ def test_help_tells_the_defaults():
     assert "half of the preterminals]" in page
 
 
+def test_help_does_not_wait_for_torch():
+    code = """
+import contextlib, sys
+from ramify.__main__ import main
+for arguments in (["--version"], ["--help"], ["train", "--help"], ["evaluate", "--help"]):
+    sys.argv = ["ramify", *arguments]
+    with contextlib.suppress(SystemExit):
+        main()
+print("loaded:", {"torch", "numba", "spacy"} & set(sys.modules))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "--preterminals" in result.stdout
+    assert result.stdout.endswith("loaded: set()\n")
+
+
 def test_version():
     assert ramify("--version").stdout.startswith("ramify 0.")
 

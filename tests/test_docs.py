@@ -79,6 +79,7 @@ def run_command(line: str) -> None:
     assert result.returncode == 0, f"{line}: {result.stderr}"
 
 
+@pytest.mark.slow
 def test_commands_and_python(place, monkeypatch):
     monkeypatch.chdir(place)
     ran = 0

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def test_a_crash_between_two_steps_changes_nothing(text, uninterrupted, tmp_path
     out = tmp_path / "run"
     with pytest.raises(Crash):
         ramify.train(text, out, checkpoint_minutes=0, on_progress=crash_after(steps), **SMALL)
-    ramify.train(text, out, resume=True)
+    ramify.train(text, out, resume=True, checkpoint_minutes=5.0)
     same(out, uninterrupted)
 
 
@@ -142,24 +143,22 @@ def test_more_epochs_are_as_if_they_had_been_asked_for_at_once(text, uninterrupt
     assert json.loads((out / "config.json").read_text())["settings"]["epochs"] == 3
 
 
-def test_a_finished_run_has_nothing_left_to_do(text, tmp_path):
-    out = tmp_path / "run"
-    ramify.train(text, out, **SMALL)
+def test_a_finished_run_has_nothing_left_to_do(text, uninterrupted, tmp_path):
+    out = shutil.copytree(uninterrupted, tmp_path / "run")
     before = (out / "model.safetensors").stat().st_mtime_ns
     ramify.train(text, out, resume=True, on_progress=crash_after(0))
     assert (out / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_another_run_is_not_resumed(text, tmp_path):
-    out = tmp_path / "run"
-    ramify.train(text, out, **SMALL)
+def test_another_run_is_not_resumed(text, uninterrupted, tmp_path):
+    out = shutil.copytree(uninterrupted, tmp_path / "run")
     with pytest.raises(RamifyError, match="preterminals of the run to resume is 8, not 9"):
         ramify.train(text, out, resume=True, preterminals=9)
     other = tmp_path / "other.txt"
     other.write_text(text.read_text() + "one more\n")
     with pytest.raises(RamifyError, match="was trained on another train set"):
         ramify.train(other, out, resume=True)
-    ramify.train(text, tmp_path / "with dev", dev=text, **SMALL)
+    ramify.train(text, tmp_path / "with dev", dev=text, **SMALL | {"epochs": 1})
     with pytest.raises(RamifyError, match="was trained on another dev set"):
         ramify.train(text, tmp_path / "with dev", resume=True, dev=other)
     with pytest.raises(RamifyError, match="one of --resume and --overwrite"):
@@ -170,9 +169,8 @@ def test_another_run_is_not_resumed(text, tmp_path):
         ramify.train(text, out, resume=True)
 
 
-def test_a_damaged_checkpoint_is_named(text, tmp_path):
-    out = tmp_path / "run"
-    ramify.train(text, out, **SMALL)
+def test_a_damaged_checkpoint_is_named(text, uninterrupted, tmp_path):
+    out = shutil.copytree(uninterrupted, tmp_path / "run")
     content = bytearray((out / "checkpoint.safetensors").read_bytes())
     content[-1] ^= 1
     (out / "checkpoint.safetensors").write_bytes(content)
@@ -193,7 +191,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(text, uninterrupted, tmp_pa
         ramify.train(text, out, checkpoint_minutes=0, **SMALL)
     monkeypatch.undo()
     assert not list(out.glob(".*"))
-    ramify.train(text, out, resume=True)
+    ramify.train(text, out, resume=True, checkpoint_minutes=5.0)
     same(out, uninterrupted)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -212,10 +213,17 @@ def test_wrong_settings_are_refused_with_a_sentence(tmp_path, content, message):
         load_settings(path, {})
 
 
+@pytest.fixture(scope="module")
+def trained(text, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    ramify.train(text, folder, **{**SMALL, "epochs": 1})
+    return folder
+
+
 @pytest.fixture
-def model(text, tmp_path):
-    ramify.train(text, tmp_path / "run", **{**SMALL, "epochs": 1})
-    return tmp_path / "run"
+def model(trained, tmp_path):
+    """A copy to be damaged."""
+    return shutil.copytree(trained, tmp_path / "run")
 
 
 def test_a_missing_or_damaged_part_of_a_model_is_named(model, tmp_path):

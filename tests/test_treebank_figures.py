@@ -13,6 +13,8 @@ from ramify.evaluation.scores import Scores
 from ramify.evaluation.spans import CONVENTIONS, Convention, count_spans
 from tests.conftest import PROJECT
 
+pytestmark = pytest.mark.slow
+
 # S-F1 under `tn` of left and right branching and of the oracle, all three splits together.
 FIGURES = {
     "en-craft": ("ptb", 12.06, 34.84, 84.60),

@@ -1,9 +1,9 @@
 """Learn phrase-structure grammars with many symbols from raw text, and parse with them."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ramify.errors import RamifyError, RamifyWarning, Stopped
+from ramify.lazy import attributes_from
 from ramify.version import VERSION as __version__  # noqa: N811
 
 if TYPE_CHECKING:
@@ -24,14 +24,8 @@ __all__ = [
     "train",
 ]
 
-_HOMES = {
-    **dict.fromkeys(("Analysis", "Evaluation", "Parser", "evaluate", "load"), "ramify.parser"),
-    **dict.fromkeys(("Settings", "train"), "ramify.training"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    # Late, so that those who only read treebanks, or ask for help, do not wait for torch.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'ramify' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = attributes_from(
+    __name__,
+    dict.fromkeys(("Analysis", "Evaluation", "Parser", "evaluate", "load"), "ramify.parser")
+    | dict.fromkeys(("Settings", "train"), "ramify.training"),
+)

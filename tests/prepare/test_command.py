@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
+from tests.command import ramify
 from tests.prepare.common import write
-
-
-def ramify(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ramify", *map(str, arguments)]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
 def test_the_command_says_what_it_decided_skipped_and_counted(tmp_path):

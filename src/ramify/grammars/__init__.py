@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from ramify.grammars.base import Grammar, SharedDenseRules, SharedRules, TableGrammar
-from ramify.grammars.c_pcfg import CPCFG
-from ramify.grammars.em_pcfg import EMPCFG
-from ramify.grammars.n_pcfg import NPCFG
-from ramify.grammars.td_pcfg import TDPCFG
-from ramify.grammars.tn_pcfg import TNPCFG
+from typing import TYPE_CHECKING
 
-FAMILIES: dict[str, type[Grammar]] = {
-    "tn-pcfg": TNPCFG,
-    "td-pcfg": TDPCFG,
-    "n-pcfg": NPCFG,
-    "c-pcfg": CPCFG,
-    "em-pcfg": EMPCFG,
+from ramify.lazy import LazyRegistry, attributes_from
+
+if TYPE_CHECKING:
+    from ramify.grammars.base import Grammar, SharedDenseRules, SharedRules, TableGrammar
+    from ramify.grammars.c_pcfg import CPCFG
+    from ramify.grammars.em_pcfg import EMPCFG
+    from ramify.grammars.n_pcfg import NPCFG
+    from ramify.grammars.td_pcfg import TDPCFG
+    from ramify.grammars.tn_pcfg import TNPCFG
+
+_FAMILIES = {
+    "tn-pcfg": ("ramify.grammars.tn_pcfg", "TNPCFG"),
+    "td-pcfg": ("ramify.grammars.td_pcfg", "TDPCFG"),
+    "n-pcfg": ("ramify.grammars.n_pcfg", "NPCFG"),
+    "c-pcfg": ("ramify.grammars.c_pcfg", "CPCFG"),
+    "em-pcfg": ("ramify.grammars.em_pcfg", "EMPCFG"),
 }
+
+FAMILIES: LazyRegistry[type[Grammar]] = LazyRegistry(_FAMILIES)
 
 __all__ = [
     "CPCFG",
@@ -29,3 +36,9 @@ __all__ = [
     "SharedRules",
     "TableGrammar",
 ]
+
+__getattr__ = attributes_from(
+    __name__,
+    dict.fromkeys(("Grammar", "SharedDenseRules", "SharedRules", "TableGrammar"), "ramify.grammars.base")
+    | {name: module for module, name in _FAMILIES.values()},
+)

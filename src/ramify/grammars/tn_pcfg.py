@@ -7,18 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from ramify.grammars.activations import ACTIVATIONS
 from ramify.grammars.base import Grammar, SharedRules
 from ramify.grammars.compound import joined
 from ramify.grammars.networks import output_layer, state_network, word_log_probabilities
 from ramify.inference.rules import LowRankRules
 from ramify.inference.together import Part, together
-
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "relu": nn.ReLU,
-    "tanh": nn.Tanh,
-    "sigmoid": nn.Sigmoid,
-    "gelu": nn.GELU,
-}
 
 
 class TNPCFG(Grammar):
@@ -47,7 +41,7 @@ class TNPCFG(Grammar):
 
         def rule_network() -> nn.Sequential:
             inner = nn.Linear(embedding + latent, embedding)
-            return nn.Sequential(inner, ACTIVATIONS[activation](), output_layer(embedding, rank, gain))
+            return nn.Sequential(inner, getattr(nn, ACTIVATIONS[activation])(), output_layer(embedding, rank, gain))
 
         self.symbol_embedding = nn.Parameter(torch.randn(nonterminals + preterminals, embedding))
         self.start_embedding = nn.Parameter(torch.randn(1, embedding))

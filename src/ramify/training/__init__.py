@@ -1,6 +1,13 @@
 """Learning a grammar: settings, loop, run."""
 
-from ramify.training.run import train
-from ramify.training.settings import Settings
+from typing import TYPE_CHECKING
+
+from ramify.lazy import attributes_from
+
+if TYPE_CHECKING:
+    from ramify.training.run import train
+    from ramify.training.settings import Settings
 
 __all__ = ["Settings", "train"]
+
+__getattr__ = attributes_from(__name__, {"Settings": "ramify.training.settings", "train": "ramify.training.run"})

@@ -1,4 +1,7 @@
-"""Every setting of a training run: typed, explained, checked once. The command line is made from this."""
+"""Every setting of a training run: typed, explained, checked once.
+
+The command line is made from this, so it imports torch only where a grammar is made.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,7 @@ from ramify.corpus.reading import Kind
 from ramify.corpus.tokenising import tokeniser
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES
-from ramify.grammars.c_pcfg import LATENT
-from ramify.grammars.tn_pcfg import ACTIVATIONS
+from ramify.grammars.activations import ACTIVATIONS
 
 PUNCTUATION = ("remove", "keep")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
@@ -106,6 +108,8 @@ class Settings:
 
     def grammar_arguments(self, words: int) -> dict[str, Any]:
         """What the grammar's constructor takes, with the defaults that follow from other settings filled in."""
+        from ramify.grammars.c_pcfg import LATENT
+
         p = self.preterminals
         available = {
             "nonterminals": self.nonterminals or max(1, p // 2),

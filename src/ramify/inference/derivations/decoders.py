@@ -89,7 +89,7 @@ def _symbol_posteriors(rules: Rules) -> tuple[Tensor, Tensor]:
     assert isinstance(rules, LowRankRules)
     B, N, _ = rules.words.shape
     scores = rules.words.new_zeros(B, N + 1, N + 1)
-    _, tags, _, by_width = posteriors_by_autograd(low_rank_reference._inside, rules, scores)
+    _, tags, _, by_width = posteriors_by_autograd(low_rank_reference.chart, rules, scores)
     labels = rules.words.new_zeros(B, N, N, rules.nonterminals)
     for width, found in by_width.items():
         labels[:, : N - width + 1, width - 1] = found

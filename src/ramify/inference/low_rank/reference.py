@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ramify.inference.log_space import log_matmul, logsumexp
+from ramify.inference.log_space import log_matmul, logsumexp, marginals_by_autograd
 from ramify.inference.rules import LowRankRules, Marginals
 
 
-def _inside(rules: LowRankRules, span_scores: Tensor, words: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
+def chart(rules: LowRankRules, span_scores: Tensor, words: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
     """log p(w) (B,), and for each width > 1 the log inside scores of the nonterminals (B, starts, n)."""
     B, N, _ = words.shape
     n = rules.nonterminals
@@ -38,28 +38,9 @@ def _inside(rules: LowRankRules, span_scores: Tensor, words: Tensor) -> tuple[Te
 
 def inside(rules: LowRankRules, span_scores: Tensor) -> Tensor:
     """log p(w) of each sentence (B,), every span weighted by exp(span_scores[b, i, j]) (B, N+1, N+1)."""
-    return _inside(rules, span_scores, rules.masked_words())[0]
+    return chart(rules, span_scores, rules.masked_words())[0]
 
 
-@torch.enable_grad()
 def marginals(rules: LowRankRules, span_scores: Tensor) -> Marginals:
     """Posteriors of spans, labels and tags, all of them as gradients of log p(w)."""
-    words = rules.masked_words().detach().requires_grad_()
-    scores = span_scores.detach().requires_grad_()
-    log_z, symbols = _inside(rules, scores, words)
-    possible = log_z > -torch.inf
-    total = torch.where(possible, log_z, 0).sum()
-    wanted = [words, scores, *symbols.values()]
-    if total.requires_grad and bool(possible.any()):
-        gradients = torch.autograd.grad(total, wanted, materialize_grads=True)
-    else:
-        gradients = tuple(torch.zeros_like(t) for t in wanted)
-    tags, spans, *labels = gradients
-    best_label = torch.zeros_like(spans, dtype=torch.long)
-    best_label_posterior = torch.zeros_like(spans)
-    for width, posterior in zip(symbols, labels, strict=True):
-        top = posterior.max(-1)
-        best_label.diagonal(width, 1, 2).copy_(top.indices)
-        best_label_posterior.diagonal(width, 1, 2).copy_(top.values)
-    tag = tags.max(-1)
-    return Marginals(log_z.detach(), spans, best_label, best_label_posterior, tag.indices, tag.values)
+    return marginals_by_autograd(chart, rules, span_scores)

@@ -1,15 +1,11 @@
 """Inside and outside for low-rank rules in linear space, every span's vector scaled by its maximum.
 
 Plain torch on any device, vectorised over the batch and over all spans of one width. Derivation and notation:
-README.md beside this file. Every quantity of a span is a pair: a vector whose largest entry is 1 and the
-logarithm of what it was divided by. An impossible span has scale minus infinity and so contributes exact zeros.
-
-Charts are indexed [batch, start, width - 1]; all access patterns of the two passes are strided views of them.
+README.md beside this file; how numbers are scaled and charts are laid out: `inference/scaling.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,9 +14,17 @@ from torch import Tensor
 
 from ramify.inference.low_rank.passes import Sums, Tables
 from ramify.inference.rules import LowRankRules, Marginals
-
-Scaled = tuple[Tensor, Tensor]
-"""Vectors (..., k) and their log scales (...)."""
+from ramify.inference.scaling import (
+    Scaled,
+    at_width,
+    empty_chart,
+    normalise,
+    posterior_weights,
+    relative,
+    scale_dtype,
+    span_family,
+    store,
+)
 
 
 @dataclass
@@ -50,52 +54,13 @@ class _Chart:
     """(B,)"""
 
 
-def _scale_dtype(device: torch.device) -> torch.dtype:
-    """Log scales reach the thousands, where float32 keeps four digits: float64 wherever the device has it."""
-    return torch.float32 if device.type == "mps" else torch.float64
-
-
-def _normalise(vectors: Tensor, scale: Tensor) -> Scaled:
-    peak = vectors.amax(-1)
-    divisor = torch.where(peak > 0, peak, 1)
-    return vectors / divisor[..., None], scale + peak.to(scale.dtype).log()
-
-
-def _empty_chart(B: int, N: int, width: int, like: Tensor, scale: Tensor) -> Scaled:
-    # Zeros, not uninitialised memory: the outside pass multiplies unused entries by weight zero.
-    return like.new_zeros(B, N, N, width), scale.new_full((B, N, N), -torch.inf)
-
-
-def _spans(chart: Scaled, sizes: tuple[int, int], steps: tuple[int, int], offset: int) -> Scaled:
-    """Two-dimensional family of spans as views (B, *sizes, k): `steps` and `offset` count chart cells."""
-    vectors, scale = chart
-    B, N, _, k = vectors.shape
-    first, second = steps
-    return (
-        vectors.as_strided((B, *sizes, k), (N * N * k, first * k, second * k, 1), offset * k),
-        scale.as_strided((B, *sizes), (N * N, first, second), offset),
-    )
-
-
 def _weighted_sum(a: Scaled, b: Scaled, mask: Tensor | None = None) -> Scaled:
     """sum_s a_s * b_s over the second-last dimension, scaled; terms under `mask` do not count."""
     scales = a[1] + b[1]
     if mask is not None:
         scales = scales.masked_fill(mask, -torch.inf)
-    peak = scales.amax(-1)
-    weights = (scales - torch.where(peak == -torch.inf, 0, peak)[..., None]).exp().to(a[0].dtype)
-    return _normalise((weights[..., None, :] @ (a[0] * b[0])).squeeze(-2), peak)
-
-
-def _store(chart: Scaled, width: int, value: Scaled) -> None:
-    starts = value[1].shape[1]
-    chart[0][:, :starts, width - 1] = value[0]
-    chart[1][:, :starts, width - 1] = value[1]
-
-
-def _at_width(chart: Scaled, width: int) -> Scaled:
-    starts = chart[1].shape[1] - width + 1
-    return chart[0][:, :starts, width - 1], chart[1][:, :starts, width - 1]
+    weights, peak = relative(scales, a[0].dtype)
+    return normalise((weights[..., None, :] @ (a[0] * b[0])).squeeze(-2), peak)
 
 
 def inside_pass(tables: Tables, rules: LowRankRules, span_scores: Tensor) -> _Chart:
@@ -104,16 +69,16 @@ def inside_pass(tables: Tables, rules: LowRankRules, span_scores: Tensor) -> _Ch
     n, d = rules.head.shape
     B, N, _ = rules.words.shape
     device = rules.words.device
-    scores = span_scores.to(_scale_dtype(device))
+    scores = span_scores.to(scale_dtype(device))
 
     words = rules.masked_words()
     peak = words.amax(-1, keepdim=True)
     emission = (words - torch.where(peak == -torch.inf, 0, peak)).exp()
     leaves = emission, peak[..., 0].to(scores.dtype) + scores.diagonal(1, 1, 2)
 
-    rank = _empty_chart(B, N, d, words, scores)
-    symbols = rank if head is None else _empty_chart(B, N, n, words, scores)
-    left, right = _empty_chart(B, N, d, words, scores), _empty_chart(B, N, d, words, scores)
+    rank = empty_chart(B, N, d, words, scores)
+    symbols = rank if head is None else empty_chart(B, N, n, words, scores)
+    left, right = empty_chart(B, N, d, words, scores), empty_chart(B, N, d, words, scores)
     chart = _Chart(
         head, children, tables.leaf_children, root, leaves, rank, symbols, left, right, scores,
         rules.lengths.to(device), scores.new_full((B,), -torch.inf),
@@ -123,17 +88,17 @@ def inside_pass(tables: Tables, rules: LowRankRules, span_scores: Tensor) -> _Ch
             starts = N - width + 1
             # Splits after s = 1 .. width-1 words: left child (i, s), right child (i+s, width-s).
             x, scale = _weighted_sum(
-                _spans(left, (starts, width - 1), (N, 1), 0),
-                _spans(right, (starts, width - 1), (N, N - 1), N + width - 2),
+                span_family(left, (starts, width - 1), (N, 1), 0),
+                span_family(right, (starts, width - 1), (N, N - 1), N + width - 2),
             )
             scale = scale + scores.diagonal(width, 1, 2)
-            _store(rank, width, (x, scale))
+            store(rank, width, (x, scale))
             if head is not None:
-                _store(symbols, width, _normalise(x @ head.T, scale))
-        below, scale = leaves if width == 1 else _at_width(symbols, width)
+                store(symbols, width, normalise(x @ head.T, scale))
+        below, scale = leaves if width == 1 else at_width(symbols, width)
         halves = (below @ (chart.leaf_children if width == 1 else children)).split(d, -1)
-        _store(left, width, _normalise(halves[0], scale))
-        _store(right, width, _normalise(halves[1], scale))
+        store(left, width, normalise(halves[0], scale))
+        store(right, width, normalise(halves[1], scale))
 
     whole = torch.arange(B, device=device), torch.zeros_like(chart.lengths), chart.lengths - 1
     log_z = symbols[1][whole] + (symbols[0][whole] @ root).to(scores.dtype).log()
@@ -146,20 +111,20 @@ def _outside(chart: _Chart) -> Iterator[tuple[int, Scaled, Scaled, Scaled]]:
     """From the widest spans to the words: (width, symbols, their outside, outside of [left | right])."""
     scores, (vectors, scales) = chart.span_scores, chart.rank
     B, N, _, d = vectors.shape
-    g_rank = _empty_chart(B, N, d, vectors, scales)
+    g_rank = empty_chart(B, N, d, vectors, scales)
     for width in range(N, 0, -1):
         g_left = vectors.new_zeros(B, N - width + 1, d), scales.new_full((B, N - width + 1), -torch.inf)
         g_right = g_left[0].clone(), g_left[1].clone()
         pairs = N - width  # starts that have a right neighbour, and as many that have a left one
         if pairs:
             # As left child (i, width): parents (i, width+t), right siblings (i+width, t), t = 1 ...
-            parents = _spans(g_rank, (pairs, pairs), (N, 1), width)
-            siblings = _spans(chart.right, (pairs, pairs), (N, 1), width * N)
+            parents = span_family(g_rank, (pairs, pairs), (N, 1), width)
+            siblings = span_family(chart.right, (pairs, pairs), (N, 1), width * N)
             total = _weighted_sum(parents, siblings)
             g_left[0][:, :-1], g_left[1][:, :-1] = total
             # As right child (k, width): parents (i, width+k-i), left siblings (i, k-i), i = 0 .. k-1.
-            parents = _spans(g_rank, (pairs, pairs), (1, N - 1), width)
-            siblings = _spans(chart.left, (pairs, pairs), (1, N - 1), 0)
+            parents = span_family(g_rank, (pairs, pairs), (1, N - 1), width)
+            siblings = span_family(chart.left, (pairs, pairs), (1, N - 1), 0)
             not_before = torch.ones(pairs, pairs, dtype=torch.bool, device=vectors.device).triu(1)
             total = _weighted_sum(parents, siblings, not_before)
             g_right[0][:, 1:], g_right[1][:, 1:] = total
@@ -167,27 +132,16 @@ def _outside(chart: _Chart) -> Iterator[tuple[int, Scaled, Scaled, Scaled]]:
         finite = torch.where(scale == -torch.inf, 0, scale)
         g_children = torch.cat([g * (s - finite).exp().to(g.dtype)[..., None] for g, s in (g_left, g_right)], -1)
         below = chart.leaf_children if width == 1 else chart.children
-        g_symbols, g_scale = _normalise(g_children @ below.T, scale)
+        g_symbols, g_scale = normalise(g_children @ below.T, scale)
         if width > 1:
             complete = chart.lengths == width  # the whole sentence stands below a start rule instead
-            g_symbols[complete, 0], g_scale[complete, 0] = _normalise(chart.root, scale.new_zeros(()))
+            g_symbols[complete, 0], g_scale[complete, 0] = normalise(chart.root, scale.new_zeros(()))
             g_x = (g_symbols, g_scale)
             if chart.head is not None:
-                g_x = _normalise(g_symbols @ chart.head, g_scale)
-            _store(g_rank, width, (g_x[0], g_x[1] + scores.diagonal(width, 1, 2)))
-        inner = chart.leaves if width == 1 else _at_width(chart.symbols, width)
+                g_x = normalise(g_symbols @ chart.head, g_scale)
+            store(g_rank, width, (g_x[0], g_x[1] + scores.diagonal(width, 1, 2)))
+        inner = chart.leaves if width == 1 else at_width(chart.symbols, width)
         yield width, inner, (g_symbols, g_scale), (g_children, scale)
-
-
-def _weights(log_z: Tensor, inside: Tensor, outside: Tensor, dtype: torch.dtype) -> Tensor:
-    """exp(inside + outside - log p(w)) (B, starts); bounded, and zero where p(w) = 0.
-
-    A weight beyond the bound belongs to products that underflowed; bounding it keeps them zero, not 0 * inf.
-    """
-    bound = math.log(torch.finfo(dtype).max) - 10
-    possible = (log_z > -torch.inf)[:, None]
-    exponent = inside + outside - torch.where(possible, log_z[:, None], 0)
-    return torch.where(possible, exponent.clamp(max=bound).exp(), 0).to(dtype)
 
 
 def gradient_sums(chart: _Chart, upstream: Tensor) -> Sums:
@@ -200,10 +154,10 @@ def gradient_sums(chart: _Chart, upstream: Tensor) -> Sums:
     g_words = torch.empty_like(chart.leaves[0])
     g_scores = g_words.new_zeros(B, N + 1, N + 1)
     for width, (inner, a), (outer, b), (g_below, g_scale) in _outside(chart):
-        weight = _weights(chart.log_z, a, b, dtype) * upstream[:, None]
+        weight = posterior_weights(a + b, chart.log_z, dtype) * upstream[:, None]
         posterior = inner * outer * weight[..., None]
         g_scores.diagonal(width, 1, 2).copy_(posterior.sum(-1))
-        weighted = inner * (_weights(chart.log_z, a, g_scale, dtype) * upstream[:, None])[..., None]
+        weighted = inner * (posterior_weights(a + g_scale, chart.log_z, dtype) * upstream[:, None])[..., None]
         counts = weighted.flatten(0, 1).T @ g_below.flatten(0, 1)
         if width == 1:
             g_leaf += counts
@@ -212,8 +166,8 @@ def gradient_sums(chart: _Chart, upstream: Tensor) -> Sums:
         g_children += counts
         g_root += posterior[chart.lengths == width, 0].sum(0)
         if g_head is not None:
-            x, x_scale = _at_width(chart.rank, width)
-            weight = _weights(chart.log_z, x_scale, b, dtype) * upstream[:, None]
+            x, x_scale = at_width(chart.rank, width)
+            weight = posterior_weights(x_scale + b, chart.log_z, dtype) * upstream[:, None]
             g_head += (outer * weight[..., None]).flatten(0, 1).T @ x.flatten(0, 1)
     return Sums(g_children, g_leaf, g_head, g_root, g_words, g_scores)
 
@@ -227,7 +181,7 @@ def marginals(rules: LowRankRules, span_scores: Tensor) -> Marginals:
     best_label = torch.zeros_like(spans, dtype=torch.long)
     best_label_posterior = torch.zeros_like(spans)
     for width, (inner, a), (outer, b), _ in _outside(chart):
-        posterior = inner * outer * _weights(chart.log_z, a, b, inner.dtype)[..., None]
+        posterior = inner * outer * posterior_weights(a + b, chart.log_z, inner.dtype)[..., None]
         spans.diagonal(width, 1, 2).copy_(posterior.sum(-1))
         top = posterior.max(-1)
         if width > 1:
