@@ -33,8 +33,8 @@ SETTINGS: dict[str, Any] = {
     "decay": 0.4,
     "gain": 4.0,
 }
-"""Small enough for two minutes on two cores. With few symbols to spare over the true grammar's 17 + 19 it depends on the
-last digit of a sum how much is learnt; with many, the worst runs are nearly as good as the best."""
+"""Small enough for two minutes on two cores. With few symbols to spare over the true grammar's 17 + 19 the last digits
+of sums decide how much is learnt; with many, the worst runs are nearly as good as the best."""
 
 SOURCE = "built-in {}"
 TREES, RULES = 3, 12

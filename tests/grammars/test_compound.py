@@ -9,6 +9,7 @@ import torch
 
 from ramify.grammars import CPCFG, NPCFG, TNPCFG, Grammar
 from ramify.grammars.compound import SentenceEncoder
+from ramify.grammars.networks import of_symbols
 from ramify.inference.dispatch import inside, marginals
 from ramify.inference.rules import DenseRules, LowRankRules
 
@@ -40,6 +41,14 @@ def test_the_divergence_is_the_one_torch_knows():
     draws = torch.stack([encoder(WORD_IDS, LENGTHS * 0 + 6, torch.Generator().manual_seed(i))[0] for i in range(2000)])
     torch.testing.assert_close(draws.mean(0), mean, rtol=0, atol=0.1)
     torch.testing.assert_close(draws.std(0), q.stddev, rtol=0.1, atol=0)
+
+
+def test_a_network_sees_each_symbol_with_z_behind_it():
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(8, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
+    symbols, z = torch.randn(4, 6), torch.randn(2, 2)
+    joined = torch.stack([torch.cat([symbols, each.expand(4, 2)], -1) for each in z])
+    torch.testing.assert_close(of_symbols(network, symbols, z), network(joined))
 
 
 @families

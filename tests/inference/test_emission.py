@@ -46,6 +46,21 @@ def test_value_and_every_gradient_equal_the_plain_softmax(dtype, tolerance, p, e
         torch.testing.assert_close(gradient.double(), expected_gradient, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("block", [3, None])
+@pytest.mark.usefixtures("cores")
+def test_states_of_their_own_are_as_good_as_each_sentence_alone(block):
+    states, weight, bias = random_layer(4, 3, 17, torch.float64)
+    own = torch.stack([states.detach(), -2 * states.detach()]).requires_grad_()
+    word_ids = torch.tensor([[3, 3, 0], [16, 5, 3]])
+    upstream = torch.linspace(-1, 2, 24, dtype=torch.float64).reshape(2, 3, 4)
+    found = word_log_probabilities(own, weight, bias, word_ids, block)
+    expected = torch.stack([plain(own[b], weight, bias, word_ids[b]) for b in range(2)])
+    torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-11)
+    gradients = (torch.autograd.grad(x, (own, weight, bias), upstream) for x in (found, expected))
+    for gradient, expected_gradient in zip(*gradients, strict=True):
+        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-11, atol=1e-11)
+
+
 def test_gradients_by_finite_differences():
     layer = random_layer(3, 4, 11, torch.float64)
     assert torch.autograd.gradcheck(lambda *x: word_log_probabilities(*x, torch.tensor([3, 0, 3]), 4), layer)

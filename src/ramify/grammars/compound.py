@@ -32,11 +32,3 @@ class SentenceEncoder(nn.Module):
             return mean, divergence
         drawn = torch.randn(mean.shape, generator=noise, device=noise.device, dtype=mean.dtype).to(mean.device)
         return mean + (0.5 * log_variance).exp() * drawn, divergence
-
-
-def joined(embedding: Tensor, z: Tensor | None) -> Tensor:
-    """Symbol embeddings (k, e) as they are, or with every sentence's z (B, latent) behind each: (B, k, e + latent)."""
-    if z is None:
-        return embedding
-    B, k = len(z), len(embedding)
-    return torch.cat([embedding.expand(B, k, -1), z[:, None].expand(B, k, -1)], -1)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ramify.inference import emission
-
 
 class Residual(nn.Module):
     """x + relu(W2 relu(W1 x))"""
@@ -34,14 +32,18 @@ def output_layer(embedding: int, size: int, gain: float) -> nn.Linear:
     return layer
 
 
-def word_log_probabilities(states: Tensor, layer: nn.Linear, word_ids: Tensor) -> Tensor:
-    """log p(T -> w) (..., p), softmax over all words, for the words given by their numbers (...).
+def of_symbols(network: nn.Sequential, embedding: Tensor, z: Tensor | None) -> Tensor:
+    """A network's output for symbols (k, e), or for each sentence (B, k, ...) with z (B, latent) behind each symbol.
 
-    `states` are (p, e), or (B, p, e) with word numbers (B, N) where each sentence has its own.
+    The first layer is linear, so it is a sum over symbols and sentences, and need not be made for every pair of them.
     """
-    if states.dim() == 2:
-        return emission.word_log_probabilities(states, layer.weight, layer.bias, word_ids)
-    weights = nn.functional.embedding(word_ids, layer.weight)
-    logits = weights @ states.mT + layer.bias[word_ids][..., None]
-    vocabulary_logits: Tensor = layer(states)  # (..., p, q)
-    return logits - vocabulary_logits.logsumexp(-1).unsqueeze(-2)
+    first, *others = network
+    assert isinstance(first, nn.Linear)
+    if z is None:
+        x: Tensor = first(embedding)
+    else:
+        by_symbol, by_sentence = first.weight.split([embedding.shape[-1], z.shape[-1]], 1)
+        x = nn.functional.linear(embedding, by_symbol, first.bias) + (z @ by_sentence.T)[:, None]
+    for layer in others:
+        x = layer(x)
+    return x

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from ramify.grammars.activations import ACTIVATIONS
 from ramify.grammars.base import Grammar, SharedRules
-from ramify.grammars.compound import joined
-from ramify.grammars.networks import output_layer, state_network, word_log_probabilities
+from ramify.grammars.networks import of_symbols, output_layer, state_network
+from ramify.inference.emission import word_log_probabilities
 from ramify.inference.rules import LowRankRules
 from ramify.inference.together import Part, together
 
@@ -56,9 +56,14 @@ class TNPCFG(Grammar):
         symbols, n = self.symbol_embedding, self.nonterminals
 
         def part(
-            normalised: Callable[[Tensor], Tensor], embedding: nn.Parameter, network: nn.Module, rows: int | None = None
+            normalised: Callable[[Tensor], Tensor],
+            embedding: nn.Parameter,
+            network: nn.Sequential,
+            rows: int | None = None,
         ) -> Part:
-            return Part(lambda: normalised(network(joined(embedding[:rows], z))), [embedding, *network.parameters()])
+            return Part(
+                lambda: normalised(of_symbols(network, embedding[:rows], z)), [embedding, *network.parameters()]
+            )
 
         return {  # the longest first, so that no core is left with it at the end
             "states": part(lambda states: states, self.preterminal_embedding, self.preterminal_encoder),
@@ -80,10 +85,13 @@ class TNPCFG(Grammar):
 
     def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
         """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
-        return word_log_probabilities(self._run(z, "states")["states"], self.word_layer, word_ids)
+        return self._words(self._run(z, "states")["states"], word_ids)
+
+    def _words(self, states: Tensor, word_ids: Tensor) -> Tensor:
+        return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)
 
     def rules_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> LowRankRules:
         """The rules for a batch of sentences (B, N), all networks at the same time."""
         made = self._run(z, "states", *SharedRules._fields)
-        words = word_log_probabilities(made.pop("states"), self.word_layer, word_ids)
+        words = self._words(made.pop("states"), word_ids)
         return LowRankRules(**made, words=words, lengths=lengths)

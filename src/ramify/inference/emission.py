@@ -19,8 +19,8 @@ from torch.autograd.function import once_differentiable
 from ramify.inference import threads
 from ramify.inference.powers import LOG2_E
 
-BLOCK_NUMBERS, BLOCK_WORDS = 2**18, 2048
-"""A block holds at most so many numbers (1 MB) of at most so many words, which a core's cache has room for."""
+BLOCK_NUMBERS, BLOCK_WORDS = 2**18, (256, 2048)
+"""A block holds about so many numbers (1 MB), which a core's cache has room for, of words between these bounds."""
 
 
 def word_log_probabilities(
@@ -28,15 +28,17 @@ def word_log_probabilities(
 ) -> Tensor:
     """log p(T -> w) (..., p) of the words given by their numbers (...).
 
-    p(T -> w) is the softmax over all q words of states (p, e) times weight (q, e), plus bias (q,). Differentiable in
-    states, weight and bias. A block holds `block` words.
+    p(T -> w) is the softmax over all q words of states (p, e) times weight (q, e), plus bias (q,). States (B, p, e) are
+    each sentence's own, for words (B, N). Differentiable in states, weight and bias. A block holds `block` words.
     """
     if block is None:
-        block = max(1, min(BLOCK_WORDS, BLOCK_NUMBERS // len(states)))
+        least, most = BLOCK_WORDS
+        block = min(most, max(least, BLOCK_NUMBERS // states[..., 0].numel()))
     if block < 1:
         raise ValueError(f"a block must hold at least one word, not {block}")
-    result: Tensor = _WordLogProbabilities.apply(states, weight, bias, word_ids, block)  # type: ignore[no-untyped-call]
-    return result
+    grouped, ids = (states, word_ids) if states.dim() == 3 else (states[None], word_ids.reshape(1, -1))
+    result: Tensor = _WordLogProbabilities.apply(grouped, weight, bias, ids, block)  # type: ignore[no-untyped-call]
+    return result.view(*word_ids.shape, -1)
 
 
 Blocks = list[slice]
@@ -52,24 +54,24 @@ def _shares(words: int, block: int, device: torch.device) -> list[Blocks]:
 
 
 class _WordLogProbabilities(torch.autograd.Function):
+    """For groups G of words (G, N) with states (G, p, e) of their own."""
+
     @staticmethod
     def forward(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, word_ids: Tensor, block: int) -> Tensor:
-        normaliser = _log_normaliser(states, weight, bias, block)
-        unique, place = word_ids.flatten().unique(return_inverse=True)
-        chosen = torch.addmm(bias[unique][:, None] - normaliser, weight[unique], states.T)
-        ctx.save_for_backward(states, weight, bias, normaliser, unique, place)
+        normaliser = _log_normaliser(states.flatten(0, 1), weight, bias, block)
+        ctx.save_for_backward(states, weight, bias, word_ids, normaliser)
         ctx.block = block
-        return chosen[place].view(*word_ids.shape, -1)
+        shift = bias[word_ids][..., None] - normaliser.view(len(states), 1, -1)
+        return torch.baddbmm(shift, weight[word_ids], states.mT)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        states, weight, bias, normaliser, unique, place = ctx.saved_tensors
-        by_word = upstream.new_zeros(len(unique), len(states))
-        by_word.index_add_(0, place, upstream.reshape(-1, len(states)))
+        grouped, weight, bias, word_ids, normaliser = ctx.saved_tensors
+        states = grouped.flatten(0, 1)
         # The normaliser's gradient is the expected word: minus counts times probabilities.
-        counts = by_word.sum(0)
-        counted = states * -counts[:, None]
+        counts = -upstream.sum(1).view(-1, 1)
+        counted = states * counts
         states2, bias2, normaliser2 = states * LOG2_E, bias * LOG2_E, (normaliser * LOG2_E)[:, None]
         g_weight, g_bias = torch.empty_like(weight), torch.empty_like(bias)
 
@@ -79,16 +81,17 @@ class _WordLogProbabilities(torch.autograd.Function):
             for words in share:
                 probabilities = _logits(states2, weight, bias2, words, space).sub_(normaliser2).exp2_()
                 torch.mm(probabilities.T, counted, out=g_weight[words])
-                torch.mv(probabilities.T, -counts, out=g_bias[words])
+                torch.mv(probabilities.T, counts[:, 0], out=g_bias[words])
                 expected.addmm_(probabilities, weight[words])
             return expected
 
         first, *others = threads.in_pieces(run, _shares(len(weight), ctx.block, weight.device))
         for other in others:
             first += other
-        g_states = torch.addmm(first.mul_(-counts[:, None]), by_word.T, weight[unique])
-        g_weight[unique] += by_word @ states
-        g_bias[unique] += by_word.sum(1)
+        g_states = torch.baddbmm(first.mul_(counts).view_as(grouped), upstream.mT, weight[word_ids])
+        words = word_ids.flatten()
+        g_weight.index_add_(0, words, (upstream @ grouped).flatten(0, 1))
+        g_bias.index_add_(0, words, upstream.sum(-1).flatten())
         return g_states, g_weight, g_bias, None, None
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.inference.dense.scaled import Chart, count, inside_pass, outside_pass
+from ramify.inference.powers import exp
 from ramify.inference.rules import DenseRules, Marginals
 from ramify.inference.scaling import Scaled, by_fence_posts, posterior_weights, span_family
 
@@ -82,7 +83,7 @@ def _rule_counts(chart: Chart, phrases: Tensor, around: _WordGradients, binary: 
     g[..., :n, n:] = right.movedim(-3, -1)
     both = (emission[:, :-1, :, None] * emission[:, 1:, None, :]).flatten(2)
     g[..., n:, n:] = count(both, around.pairs, per_sentence).unflatten(-2, (p, p)).movedim(-1, -3)
-    return binary.exp() * g
+    return exp(binary).mul_(g)
 
 
 class _Inside(torch.autograd.Function):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ramify.inference.powers import exp
 from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import (
     Scaled,
@@ -48,11 +49,11 @@ class Blocks:
     @classmethod
     def of(cls, rules: DenseRules) -> Blocks:
         """Cut the rule tensor up."""
-        n, tensor = rules.nonterminals, rules.binary.exp()
+        n, tensor = rules.nonterminals, exp(rules.binary)
         phrases, word_left = tensor[..., :n, :n], tensor[..., n:, :n]
         word_right, words = tensor[..., :n, n:], tensor[..., n:, n:]
         return cls(
-            rules.root.exp(),
+            exp(rules.root),
             phrases.movedim(-3, -1).flatten(-3, -2),
             phrases.transpose(-2, -1).flatten(-3, -2),
             phrases.flatten(-3, -2),
