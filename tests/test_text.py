@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -182,21 +183,31 @@ def test_a_text_without_a_splitter_teaches_its_own(tmp_path: Path) -> None:
     assert [parse.words for parse in corpus.parses] == [s.tokens for s in sentences]
 
 
-def test_who_waits_at_a_pipe_gets_what_is_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("pieces", "rest"),
+    [
+        ((b"a b\nc d\nbegun ",), b"and ended"),
+        ((b"\n(S (NN", b" a) (NN b)", b")\n", b"(S (NN c) (NN d))\n(S (NN begun)"), b"\n(NN and) (NN ended))"),
+    ],
+)
+def test_who_waits_at_a_pipe_gets_what_is_there(tmp_path: Path, pieces: tuple[bytes, ...], rest: bytes) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     answered = threading.Event()
 
     def write() -> None:
         with path.open("wb", buffering=0) as pipe:
-            pipe.write(b"a b\nc d\nbegun ")
+            for piece in pieces:
+                pipe.write(piece)
+                time.sleep(0.05)  # so that it is read alone
             assert answered.wait(20), "nothing came back while the pipe was dry"
-            pipe.write(b"and ended")
+            pipe.write(rest)
 
     writer = threading.Thread(target=write)
     writer.start()
     items = iter(SentenceStream(path, "auto", TextRules(), None))
-    assert [next(items).words, next(items).words] == [("a", "b"), ("c", "d")]
+    sentences = (item for item in items if item is not PAUSE)
+    assert [next(sentences).words, next(sentences).words] == [("a", "b"), ("c", "d")]
     assert next(items) is PAUSE
     answered.set()
     assert [item.words for item in items if item is not PAUSE] == [("begun", "and", "ended")]
