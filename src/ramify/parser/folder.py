@@ -6,6 +6,7 @@ that its files do not warrant.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,16 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
     grammar.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
     return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=word_rule, text_rules=rules)
+
+
+def checksum(folder: str | Path) -> str:
+    """sha256 of what makes a model folder, or a file of rules, parse as it does."""
+    folder = Path(folder)
+    digest = hashlib.sha256()
+    for path in [folder] if folder.is_file() else [part(folder, name) for name in (CONFIG, VOCABULARY, WEIGHTS)]:
+        with path.open("rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
 
 
 def part(folder: Path, name: str) -> Path:
