@@ -213,6 +213,8 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a folder that cannot be made": (nothing, "train text --out /dev/null/x --epochs 1", "/dev/null/x: cannot be made"),
     "trees over a file": (nothing, PARSE.format("text") + " --out trees", "trees: is there already; give another name"),
     "trees into a folder": (nothing, PARSE.format("text") + " --out model", "model: is a folder; give the name of a"),
+    "trees into no folder": (nothing, PARSE.format("text") + " --out no/x", "no/x: there is no folder no; make it"),
+    "rules into no folder": (nothing, "export -m model --out no/x", "no/x: there is no folder no; make it first"),
     "trees of a run that stopped": (
         writes("x.partial", "(TOP"),
         PARSE.format("text") + " --out x",

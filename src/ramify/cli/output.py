@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import typer
 
 from ramify.errors import RamifyError, Stopped
-from ramify.files import write_json
+from ramify.files import check_place, write_json
 
 _CHUNK = 1 << 20
 
@@ -42,6 +43,7 @@ class LineOutput:
         if out.exists() and not out.is_file():
             what = "a folder" if out.is_dir() else "no plain file"
             raise RamifyError(f"{out}: is {what}; give the name of a file.")
+        check_place(out)
         if resume and overwrite:
             raise RamifyError("A file is either gone on with or overwritten; give one of --resume and --overwrite.")
         if resume and not one_line_each:
@@ -123,11 +125,38 @@ def _whole_lines(path: Path) -> int:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """To standard output; when whoever reads it has seen enough, that is no mistake."""
-    try:
-        for line in lines:
-            typer.echo(line)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python would complain again when it flushes standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """To standard output, each as soon as it is there."""
+    for line in lines:
+        typer.echo(line)
+
+
+class _StandardOutput(io.FileIO):
+    """Ends the program when whoever reads has seen enough, which is no mistake; what else goes wrong is told."""
+
+    _ended = False
+
+    def write(self, data: Any) -> int:
+        if self._ended:  # Python writes what is left at exit, and would complain again
+            return len(data)
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            self._ended = True
+            raise SystemExit(0) from None
+        except OSError as error:
+            self._ended = True
+            raise RamifyError(
+                f"standard output: cannot be written ({error.strerror}); make room, or send it elsewhere."
+            ) from error
+
+
+def watch_standard_output() -> None:
+    """Everything that is printed, by whatever library, meets a closed pipe or a full disk in one place."""
+    for number in (number for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)) if stream is None):
+        # Closed: else the next file to be opened would get the number, and what is printed.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), number)
+    given = sys.__stdout__
+    if sys.stdout is not given or (given is not None and given.isatty()):
+        return
+    encoding, errors = ("utf-8", None) if given is None else (given.encoding, given.errors)
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(_StandardOutput(1, "w", closefd=False)), encoding, errors)
