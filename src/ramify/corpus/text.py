@@ -10,7 +10,7 @@ from ramify.corpus.cleaning import NormalForm
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.splitting import Splitter
-from ramify.corpus.tokenising import WHITE_SPACE, tokeniser, warn_of_untokenised
+from ramify.corpus.tokenising import WHITE_SPACE, check_code, tokeniser, warn_of_untokenised
 from ramify.errors import RamifyError
 
 LONGEST_PARAGRAPH = 1 << 20
@@ -79,6 +79,7 @@ class TextRules:
             isinstance(record.get(name), str) for name in ("tokenise", "normal_form")
         ):
             raise RamifyError("how its text is read is not described in a way this version knows.")
+        check_code(record["tokenise"])
         punctuation = Punctuation.from_record(record.get("punctuation"))
         return cls(record["tokenise"], punctuation, record["normal_form"], splitter)
 

@@ -40,9 +40,18 @@ def split_at_spaces(text: str) -> Offsets:
     return offsets
 
 
+def check_code(language: str) -> None:
+    """Refuse what is no code of a language by its form alone: asking spaCy takes a second."""
+    if language != WHITE_SPACE and not re.fullmatch("[a-z]{2,3}", language):
+        raise RamifyError(
+            f"there is no tokeniser for {language[:40]!r}; give the code of a language, such as en, or xx for any."
+        )
+
+
 @cache
 def tokeniser(language: str) -> Callable[[str], Offsets]:
     """Text to the offsets of its tokens: at white space for `none`, else as spaCy does for a language's code."""
+    check_code(language)
     if language == WHITE_SPACE:
         return split_at_spaces
     if language in _LANGUAGES_WITHOUT_SPACES:
@@ -55,8 +64,6 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
     except ImportError as error:
         raise RamifyError("--tokenise needs spaCy; install it with: pip install 'ramify[text]'.") from error
     try:
-        if not re.fullmatch("[a-z]{2,3}", language):
-            raise ValueError("a code has two or three letters")
         pipeline = spacy.blank(language)
         if pipeline.lang in _LANGUAGES_WITHOUT_SPACES:
             raise ValueError("its tokeniser would cut other text into letters")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.parser.evaluate import predict
-from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, read_config
+from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, part, read_config
 
 Kind = Literal["model", "predicted", "baseline"]
 
@@ -123,16 +124,19 @@ def _dev_perplexities(runs: Sequence[System]) -> list[float] | None:
     data = {json.dumps(run.config.get("data"), sort_keys=True) for run in runs}
     if len(data) > 1 or not all((run.path / METRICS).is_file() for run in runs):
         return None
-    return [_dev_perplexity(run.path / METRICS) for run in runs]
+    return [_dev_perplexity(part(run.path, METRICS)) for run in runs]
 
 
 def _dev_perplexity(metrics: Path) -> float:
     try:
         lines = metrics.read_text(encoding="utf-8").splitlines()
-        return min(float(json.loads(line)["dev_perplexity"]) for line in lines if line.strip())
+        found = [float(json.loads(line)["dev_perplexity"]) for line in lines if line.strip()]
+        if not all(map(math.isfinite, found)):
+            raise ValueError("no number")
+        return min(found)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RamifyError(
-            f"{metrics}: does not tell the dev perplexity of every epoch; was the file edited?"
+            f"{metrics}: does not tell the dev perplexity of every epoch; fetch the folder again, whole."
         ) from error
 
 
