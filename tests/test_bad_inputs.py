@@ -106,13 +106,22 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "blank lines alone": (writes("bad", "\n  \n\t\n"), TRAIN.format("bad"), "bad: there is no sentence in it"),
     "an empty folder": (lambda p: (p / "bad").mkdir(), TRAIN.format("bad"), "bad: this folder holds no files"),
     "latin-1": (writes("bad", b"a b\ncaf\xe9 c\n"), TRAIN.format("bad"), "bad, line 2: this is not UTF-8"),
-    "UTF-16": (writes("bad", "a b c".encode("utf-16")), PARSE.format("bad"), "bad, line 1: this is not UTF-8"),
+    "UTF-16": (
+        writes("bad", "a b c".encode("utf-16")),
+        PARSE.format("bad"),
+        "convert the file, for example with iconv -f utf-16",
+    ),
     "one-word sentences": (writes("bad", "a\nb\nc\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "punctuation alone": (writes("bad", ". .\n! !\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "long sentences alone": (writes("bad", "a " * 50), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "one sentence alone": (writes("bad", "a b c\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "Chinese without spaces": (
         writes("bad", "我昨天在图书馆看了三本很有意思的书\n" * 9),
+        TRAIN.format("bad"),
+        "bad: this looks like Chinese or Japanese without spaces between the words",
+    ),
+    "short Chinese without spaces": (
+        writes("bad", "我喜欢你\n图书馆\n" * 9),
         TRAIN.format("bad"),
         "bad: this looks like Chinese or Japanese without spaces between the words",
     ),
@@ -317,3 +326,19 @@ def test_names_of_tensors_are_no_code(place: Path) -> None:
     path = place / "model" / "model.safetensors"
     save_tensors(path, {**load_file(path), "../escape": torch.zeros(1)})
     assert "../escape has the wrong shape or type" in ramify("parse", "-m", "model", "text").stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train trees --out out --words X " + " ".join(SMALL),
+        "evaluate --baseline right trees --words X",
+        "compare left right trees --words X",
+        "prepare brackets trees --out out --punctuation-tags X",
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_tags_that_never_occur_are_told(command: str) -> None:
+    result = ramify(*command.split())
+    assert result.returncode == 0, result.stderr
+    assert "note: trees: no leaf has the tag X, so nothing is removed for it" in result.stderr

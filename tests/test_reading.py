@@ -202,3 +202,8 @@ def test_no_piece_of_a_tree_is_taken_for_text(trees):
 def test_text_is_known_at_once(text):
     assert guess_kind(text) == "text"
     assert not is_undecided(text)
+
+
+def test_lines_may_end_with_carriage_returns_alone():
+    assert list(decoded_lines([b"\xef\xbb\xbfa b\rc d\r"], "old")) == ["a b\n", "c d\n"]
+    assert list(decoded_lines([b"a\rb\r\n", b"c\rd"], "mixed")) == ["a\rb\r\n", "c\rd"]

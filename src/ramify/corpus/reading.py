@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 import re
@@ -194,12 +195,18 @@ def decoded_lines(handle: Iterable[bytes], source: str, first_line: int = 1, enc
     for number, line in enumerate(handle, start=first_line):
         try:
             text = line.decode(encoding)
-            yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
+            other = "utf-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
             raise RamifyError(
                 f"{source}, line {number}: this is not {encoding.upper()}; convert the file, "
-                "for example with iconv -f latin1 -t utf-8."
+                f"for example with iconv -f {other} -t utf-8."
             ) from error
+        if number > 1:
+            yield text
+        elif text.endswith("\n"):
+            yield text.removeprefix("\ufeff")
+        else:  # a file of one line, or of many that end with a carriage return as on old Macs
+            yield from io.StringIO(text.removeprefix("\ufeff"), newline=None)
 
 
 def _files(path: Path, split: str | None) -> list[Path]:
