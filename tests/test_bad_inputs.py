@@ -217,6 +217,16 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "pipe: is no plain file; give the name of a file",
     ),
     "trees into this folder": (nothing, PARSE.format("text") + " --out .", ".: is a folder; give the name of a file"),
+    "prose that can be read only once": (
+        lambda p: os.mkfifo(p / "pipe"),
+        TRAIN.format("pipe") + " --split-sentences",
+        "pipe: can be read only once, and --split-sentences reads it twice",
+    ),
+    "a demo over a run": (
+        nothing,
+        "demo --out model",
+        "model: is not empty and was not left by the demo; give another",
+    ),
     "a module in place of a language": (nothing, PARSE.format("text") + " --tokenise punctuation", "no tokeniser for"),
     "a language of letters": (nothing, PARSE.format("text") + " --tokenise zho", "no tokeniser for 'zho'"),
     "a file where the run should go": (

@@ -53,7 +53,7 @@ def evaluate(
     ] = None,
     baseline: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(help="Trees that need no model: left, right, balanced, random, oracle; any number of them."),
+        typer.Option(help="Trees that need no model: left, right, balanced, random, oracle, or NAME=right and so on."),
     ] = None,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",

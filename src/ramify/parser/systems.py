@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,9 +49,9 @@ class System:
     @classmethod
     def guess(cls, text: str) -> System:
         """A folder is a model, a file holds trees, and else it may be the name of a baseline."""
-        if text in BASELINES and not Path(text).exists():
-            return cls.of("baseline", text)
         path = Path(text if Path(text).exists() else text.partition("=")[2] or text)
+        if not path.exists() and str(path) in BASELINES:
+            return cls.of("baseline", text)
         if not path.exists():
             raise RamifyError(
                 f"{text}: is no model folder, no file of trees and no baseline; "
@@ -64,7 +64,8 @@ class System:
     ) -> list[Prediction]:
         """Its trees for the gold sentences; of random trees several draws."""
         if self.kind == "baseline":
-            return baseline_predictions(str(self.path), gold, seed, on_sentence)
+            found = baseline_predictions(str(self.path), gold, seed, on_sentence)
+            return found if self.name == str(self.path) else [replace(each, system=self.name) for each in found]
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
         return [predict(load(self.path, device), gold, self.name, decoder, on_sentence, seed)]

@@ -61,6 +61,10 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
             dev = folder["dev"]
         split = "train" if "train" in folder else None
         if settings.split_sentences:
+            if Path(data).exists() and not (Path(data).is_file() or Path(data).is_dir()):
+                raise RamifyError(
+                    f"{data}: can be read only once, and --split-sentences reads it twice; write it to a file first."
+                )
             rules = replace(rules, splitter=learn_splitter(data, split))
         data = read_sentences(data, kind, split, rules)
     word_rule: WordRule | None = None
