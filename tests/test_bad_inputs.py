@@ -170,6 +170,12 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         TRAIN.format("text") + " --preterminals 1000000 --rank 1000000",
         "the tables of a grammar with 500,000 + 1,000,000 symbols need",
     ),
+    "a measurement beyond all memory": (
+        nothing,
+        "bench --preterminals 1000000 --rank 1000000",
+        "the tables of a grammar with 500,000 + 1,000,000 symbols need",
+    ),
+    "a measurement of a novel": (nothing, "bench --length 1000000", "a sentence of 1,000,000 words needs about"),
     "a rate of zero": (nothing, TRAIN.format("text") + " --learning-rate 0", "learning_rate is 0.0, but must be a pos"),
     "an unknown family": (nothing, TRAIN.format("text") + " --model gpt", "model 'gpt' is unknown; choose one of"),
     "an unknown language": (nothing, TRAIN.format("text") + " --tokenise tlh", "spaCy has no tokeniser for 'tlh'"),

@@ -55,6 +55,7 @@ def run() -> None:
         app(standalone_mode=True)
     except UnicodeEncodeError as error:
         sign = error.object[error.start]
-        _complain(RamifyError(f"{sign!r} cannot be written in {error.encoding}; set PYTHONIOENCODING=utf-8."))
+        wrong = f"{sign!r} cannot be written in {error.encoding}"
+        _complain(RamifyError(f"standard output: {wrong}; set PYTHONIOENCODING=utf-8."))
     except (RamifyError, OSError) as error:
         _complain(error)

@@ -55,7 +55,7 @@ def parse(
 
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be gone on with: they depend on the sentences before; leave out --resume.")
-    options = {"format": format, "posteriors": posteriors, "decoder": decoder, "seed": seed}
+    options = {"format": format, "posteriors": posteriors, "decoder": decoder}
     made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
     output = LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty")
     parser = load(model, device)
