@@ -133,3 +133,15 @@ def test_punctuation_is_told_from_words_that_look_like_it(tmp_path_factory, leav
         file.write_text(f"(S {' '.join(kept)})\n")
         prediction = read_prediction(file, gold)
         assert prediction.parses == gold.parses
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ("((A dog) (saw (200 cats)))", "word 1 is 'A' where the gold tree has 'The'"),
+        ("(S (NP (DT A) (NN dog)) (VP (VBD saw) (NP (CD 200) (NNS cats))))", "word 1 is 'A' where the gold tree has"),
+    ],
+)
+def test_the_first_word_that_differs_is_named_with_labels_or_without(tmp_path, tree, message):
+    with pytest.raises(RamifyError, match=message):
+        spans_of(tmp_path, gold_of(GOLD[:1]), tree)

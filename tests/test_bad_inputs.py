@@ -106,13 +106,22 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "blank lines alone": (writes("bad", "\n  \n\t\n"), TRAIN.format("bad"), "bad: there is no sentence in it"),
     "an empty folder": (lambda p: (p / "bad").mkdir(), TRAIN.format("bad"), "bad: this folder holds no files"),
     "latin-1": (writes("bad", b"a b\ncaf\xe9 c\n"), TRAIN.format("bad"), "bad, line 2: this is not UTF-8"),
-    "UTF-16": (writes("bad", "a b c".encode("utf-16")), PARSE.format("bad"), "bad, line 1: this is not UTF-8"),
+    "UTF-16": (
+        writes("bad", "a b c".encode("utf-16")),
+        PARSE.format("bad"),
+        "convert the file, for example with iconv -f utf-16",
+    ),
     "one-word sentences": (writes("bad", "a\nb\nc\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "punctuation alone": (writes("bad", ". .\n! !\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "long sentences alone": (writes("bad", "a " * 50), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "one sentence alone": (writes("bad", "a b c\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "Chinese without spaces": (
         writes("bad", "我昨天在图书馆看了三本很有意思的书\n" * 9),
+        TRAIN.format("bad"),
+        "bad: this looks like Chinese or Japanese without spaces between the words",
+    ),
+    "short Chinese without spaces": (
+        writes("bad", "我喜欢你\n图书馆\n" * 9),
         TRAIN.format("bad"),
         "bad: this looks like Chinese or Japanese without spaces between the words",
     ),
@@ -156,6 +165,17 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         TRAIN.format("text") + " --preterminals 1000000 --embedding 9000",
         "parameters; take fewer symbols",
     ),
+    "far too large tables": (
+        nothing,
+        TRAIN.format("text") + " --preterminals 1000000 --rank 1000000",
+        "the tables of a grammar with 500,000 + 1,000,000 symbols need",
+    ),
+    "a measurement beyond all memory": (
+        nothing,
+        "bench --preterminals 1000000 --rank 1000000",
+        "the tables of a grammar with 500,000 + 1,000,000 symbols need",
+    ),
+    "a measurement of a novel": (nothing, "bench --length 1000000", "a sentence of 1,000,000 words needs about"),
     "a rate of zero": (nothing, TRAIN.format("text") + " --learning-rate 0", "learning_rate is 0.0, but must be a pos"),
     "an unknown family": (nothing, TRAIN.format("text") + " --model gpt", "model 'gpt' is unknown; choose one of"),
     "an unknown language": (nothing, TRAIN.format("text") + " --tokenise tlh", "spaCy has no tokeniser for 'tlh'"),
@@ -203,6 +223,16 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "pipe: is no plain file; give the name of a file",
     ),
     "trees into this folder": (nothing, PARSE.format("text") + " --out .", ".: is a folder; give the name of a file"),
+    "prose that can be read only once": (
+        lambda p: os.mkfifo(p / "pipe"),
+        TRAIN.format("pipe") + " --split-sentences",
+        "pipe: can be read only once, and --split-sentences reads it twice",
+    ),
+    "a demo over a run": (
+        nothing,
+        "demo --out model",
+        "model: is not empty and was not left by the demo; give another",
+    ),
     "a module in place of a language": (nothing, PARSE.format("text") + " --tokenise punctuation", "no tokeniser for"),
     "a language of letters": (nothing, PARSE.format("text") + " --tokenise zho", "no tokeniser for 'zho'"),
     "a file where the run should go": (
@@ -213,6 +243,8 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a folder that cannot be made": (nothing, "train text --out /dev/null/x --epochs 1", "/dev/null/x: cannot be made"),
     "trees over a file": (nothing, PARSE.format("text") + " --out trees", "trees: is there already; give another name"),
     "trees into a folder": (nothing, PARSE.format("text") + " --out model", "model: is a folder; give the name of a"),
+    "trees into no folder": (nothing, PARSE.format("text") + " --out no/x", "no/x: there is no folder no; make it"),
+    "rules into no folder": (nothing, "export -m model --out no/x", "no/x: there is no folder no; make it first"),
     "trees of a run that stopped": (
         writes("x.partial", "(TOP"),
         PARSE.format("text") + " --out x",
@@ -240,6 +272,27 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         configures(text={"tokenise": "en", "normal_form": "NFC"}),
         PARSE.format("text"),
         "punctuat",
+    ),
+    "a language that is no code": (
+        configures(text={"tokenise": "../en", "normal_form": "NFC", "punctuation": {"rule": "keep"}}),
+        PARSE.format("text"),
+        "model/config.json: there is no tokeniser for '../en'",
+    ),
+    "a rule for words that is none": (configures(words="A,B"), PARSE.format("text"), "model/config.json: The tags to"),
+    "metrics that lead elsewhere": (
+        links("metrics.jsonl"),
+        "evaluate -m model -m model trees",
+        "metrics.jsonl: leads out of the model folder",
+    ),
+    "metrics that are no numbers": (
+        writes("model/metrics.jsonl", '{"dev_perplexity": NaN}'),
+        "evaluate -m model -m model trees",
+        "metrics.jsonl: does not tell the dev perplexity",
+    ),
+    "a checkpoint that leads elsewhere": (
+        links("checkpoint.safetensors"),
+        "train text --out model --resume",
+        "checkpoint.safetensors: leads out of the model folder",
     ),
     "no vocabulary": (removes("vocab.txt"), PARSE.format("text"), "model: has no vocab.txt"),
     "no weights": (removes("model.safetensors"), PARSE.format("text"), "model: has no model.safetensors"),
@@ -289,3 +342,19 @@ def test_names_of_tensors_are_no_code(place: Path) -> None:
     path = place / "model" / "model.safetensors"
     save_tensors(path, {**load_file(path), "../escape": torch.zeros(1)})
     assert "../escape has the wrong shape or type" in ramify("parse", "-m", "model", "text").stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train trees --out out --words X " + " ".join(SMALL),
+        "evaluate --baseline right trees --words X",
+        "compare left right trees --words X",
+        "prepare brackets trees --out out --punctuation-tags X",
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_tags_that_never_occur_are_told(command: str) -> None:
+    result = ramify(*command.split())
+    assert result.returncode == 0, result.stderr
+    assert "note: trees: no leaf has the tag X, so nothing is removed for it" in result.stderr

@@ -151,12 +151,32 @@ def test_a_closed_pipe_is_no_error(folder):
     assert result.returncode == 0
 
 
-def test_a_full_disk_and_brackets_in_names_are_told_plainly(folder):
-    command = f"{sys.executable} -m ramify score -m {folder / 'model'} {folder / 'test.trees'} > /dev/full"
-    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert result.returncode == 2
-    assert "No space left" in result.stderr
-    assert "Traceback" not in result.stderr
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("ramify evaluate --baseline right test.trees | true", 0, ""),
+        ("ramify compare left right test.trees --json | true", 0, ""),
+        ("ramify evaluate --baseline right test.trees >&-", 2, "standard output: cannot be written (Bad file"),
+        ("ramify score -m model test.trees > /dev/full", 2, "standard output: cannot be written (No space left on"),
+        (
+            "PYTHONIOENCODING=latin-1 ramify evaluate --baseline right test.trees",
+            2,
+            "cannot be written in latin-1; set",
+        ),
+        ("ramify evaluate --baseline nowhere test.trees 2>&-", 2, ""),
+    ],
+)
+def test_a_result_that_cannot_be_written(folder, command, code, message):
+    line = command.replace("ramify", f"{sys.executable} -m ramify")
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, check=False, cwd=folder
+    )
+    assert result.returncode == code, result.stderr
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == bool(message)
+
+
+def test_brackets_in_names_are_told_plainly(folder):
     assert "[/x].txt: cannot be read" in ramify("score", "-m", folder / "model", "[/x].txt").stderr
 
 

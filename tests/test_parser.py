@@ -13,10 +13,13 @@ import ramify
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.builtin import builtin_grammar, builtin_treebank
 from ramify.corpus.reading import Corpus
+from ramify.corpus.sentence import Sentence
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
+from ramify.evaluation.baselines import right_branching
+from ramify.evaluation.gold import unlabelled
 from ramify.grammars import TDPCFG, TNPCFG
-from ramify.parser import FORMATS, Parser
+from ramify.parser import FORMATS, Analysis, Parser
 from ramify.parser import batches as batching
 
 WORDS = ["<unk>", *"the a dog cat saw barked in park N".split()]
@@ -197,3 +200,13 @@ def test_an_evaluation_of_text_without_trees_is_refused(tmp_path):
         ramify.evaluate("left", Corpus(list(read_brackets(["(S (NN dog))"], "x")), "brackets", "one word", "0"))
     with pytest.raises(RamifyError, match="baseline 'up' is unknown"):
         ramify.evaluate("up", path)
+
+
+def test_a_tree_too_deep_to_be_drawn_is_refused_in_a_sentence():
+    words = ("a",) * 1500
+    parse = unlabelled(words, right_branching(len(words)))
+    nothing = np.zeros(0, np.float32)
+    analysis = Analysis(Sentence.from_tokens(words, where="here, line 1"), parse, 0.0, nothing, nothing, nothing)
+    with pytest.raises(RamifyError, match="here, line 1: a tree over 1,500 words is too deep to be drawn; choose"):
+        FORMATS["pretty"](analysis)
+    assert FORMATS["brackets"](analysis).count("(") == 1 + 1499 + 1500

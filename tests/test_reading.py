@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.reading import AS_IS, decoded_lines, read_sentences, split_paths
+from ramify.corpus.reading import AS_IS, decoded_lines, guess_kind, is_undecided, read_sentences, split_paths
 from ramify.corpus.tree import unparsed
 from ramify.errors import RamifyError
 
@@ -180,3 +180,30 @@ def test_files_that_may_not_be_read_are_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with pytest.raises(RamifyError, match="secret: this file cannot be read"):
         read_sentences(path)
+
+
+@pytest.mark.parametrize(
+    "trees",
+    [
+        b"(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n",
+        b"\n( (S (NP the dog)\n  (VP barks)) )\n",
+        b"(UH yes)\n(, ,) (S (A a) (B b)) (C c)\n",
+        b"(S\n(A\na b)\n)\n",
+    ],
+)
+def test_no_piece_of_a_tree_is_taken_for_text(trees):
+    assert guess_kind(trees) == "brackets"
+    assert not is_undecided(trees)
+    for size in range(len(trees)):
+        assert is_undecided(trees[:size]) or guess_kind(trees[:size]) == "brackets"
+
+
+@pytest.mark.parametrize("text", [b"a", b"( see", b"(he said so", b"(see)", b"( ( smith", b"(S (A a) (B b)) is a tree"])
+def test_text_is_known_at_once(text):
+    assert guess_kind(text) == "text"
+    assert not is_undecided(text)
+
+
+def test_lines_may_end_with_carriage_returns_alone():
+    assert list(decoded_lines([b"\xef\xbb\xbfa b\rc d\r"], "old")) == ["a b\n", "c d\n"]
+    assert list(decoded_lines([b"a\rb\r\n", b"c\rd"], "mixed")) == ["a\rb\r\n", "c\rd"]

@@ -80,6 +80,12 @@ def test_other_settings_are_another_system(folder: Path, tmp_path: Path) -> None
     assert [row["system"] for row in named] == ["ours (mbr) #1", "ours (mbr) #2", "mean of 2: ours"]
 
 
+def test_a_baseline_keeps_the_name_it_is_given(folder: Path) -> None:
+    rows = records("--baseline", "mine=right", "--baseline", "right", folder / "test.trees")
+    assert [row["system"] for row in rows] == ["mine", "right branching"]
+    assert "A: mine, S-F1" in run("compare", "mine=right", "left", folder / "test.trees")
+
+
 def test_predicted_trees_stand_beside_baselines(folder: Path) -> None:
     given = [f"PRPN={folder / 'bare.trees'}", f"gold={folder / 'test.trees'}", f"gold={folder / 'test.trees'}"]
     options = [part for text in given for part in ("--predicted", text)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -154,14 +155,61 @@ def test_parsing_goes_on_where_it_stopped(model: Path, tmp_path: Path, form: str
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("".join(f"the dog saw {i} cats .\n" if i % 7 else "\n" for i in range(300)))
     whole = ramify("parse", "-m", model, text, "--format", form).stdout
-    partial = tmp_path / "out.partial"
+    partial, about = begun(model, tmp_path, "--format", form)
+    told = about.read_text()
     for done in (0, 1, 17, len(whole) // 2, len(whole) - 1, len(whole)):
         out.unlink(missing_ok=True)
         partial.write_text(whole[:done])
+        about.write_text(told)
         result = ramify("parse", "-m", model, text, "--format", form, "--out", out, "--resume")
         assert result.returncode == 0, result.stderr
         assert out.read_text() == whole
         assert not partial.exists()
+        assert not about.exists()
+
+
+def begun(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
+    """What a run leaves that ended behind two windows of sentences."""
+    (folder / "broken").write_bytes(b"the dog sleeps\n" * 2048 + b"\xff\n")
+    result = ramify("parse", "-m", model, folder / "broken", "--out", folder / "out", *options)
+    assert "line 2049: this is not UTF-8" in result.stderr
+    return folder / "out.partial", folder / "out.partial.json"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--format", "json"], "was begun with another format (brackets, not json)"),
+        (["--posteriors"], "was begun with another posteriors"),
+        (["--tokenise", "none"], "was begun with another tokenise (None, not none)"),
+        ([], "short: has 2 sentences, but 2,048 were done before"),
+    ],
+)
+def test_parsing_goes_on_with_nothing_else(model: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    partial, about = begun(model, tmp_path)
+    before = partial.read_bytes()
+    (tmp_path / "short").write_text("the dog sleeps\n" * 2)
+    result = ramify("parse", "-m", model, tmp_path / "short", "--out", tmp_path / "out", "--resume", *options)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert partial.read_bytes() == before
+    about.unlink()
+    again = ramify("parse", "-m", model, tmp_path / "short", "--out", tmp_path / "out", "--resume", *options)
+    assert "does not tell how it was made; begin anew with --overwrite" in again.stderr
+
+
+def test_parsing_does_not_go_on_with_another_model(model: Path, tmp_path: Path) -> None:
+    begun(model, tmp_path)
+    other = shutil.copytree(model, tmp_path / "other")
+    (other / "vocab.txt").write_text((other / "vocab.txt").read_text() + "\n")
+    result = ramify("parse", "-m", other, tmp_path / "broken", "--out", tmp_path / "out", "--resume")
+    assert "was begun with another model" in result.stderr
+
+
+def test_a_run_that_is_refused_at_once_leaves_nothing(model: Path, tmp_path: Path) -> None:
+    for command in ("parse", "score"):
+        assert ramify(command, "-m", model, tmp_path / "nowhere", "--out", tmp_path / "out").returncode == 2
+        assert not list(tmp_path.iterdir())
 
 
 def test_parsing_that_is_stopped_says_how_to_go_on(

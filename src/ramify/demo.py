@@ -17,6 +17,7 @@ from ramify.corpus.builtin import builtin_grammar, builtin_treebank
 from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
+from ramify.errors import RamifyError, Stopped
 from ramify.parser import FORMATS, Evaluation, Parser, evaluate
 from ramify.parser.folder import CONFIG
 from ramify.terminal import evaluation_table, rules_table, training_progress
@@ -63,12 +64,18 @@ def _is_demo(folder: Path) -> bool:
 
 def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Parser:
     """Train with the demo's settings."""
+    overwrite = _is_demo(out)
+    if out.is_dir() and any(out.iterdir()) and not overwrite:
+        raise RamifyError(f"{out}: is not empty and was not left by the demo; give another folder.")
     notes.print(f"Learning a grammar from {len(corpus['train']):,} sentences of the built-in corpus, without trees.")
-    with training_progress(notes, SETTINGS["epochs"]) as (on_progress, on_epoch):
-        return train(
-            corpus["train"], out, dev=corpus["dev"], overwrite=_is_demo(out), seed=seed,
-            on_progress=on_progress, on_epoch=on_epoch, **SETTINGS,
-        )  # fmt: skip
+    try:
+        with training_progress(notes, SETTINGS["epochs"]) as (on_progress, on_epoch):
+            return train(
+                corpus["train"], out, dev=corpus["dev"], overwrite=overwrite, seed=seed,
+                on_progress=on_progress, on_epoch=on_epoch, **SETTINGS,
+            )  # fmt: skip
+    except Stopped as stop:
+        raise Stopped(stop.signal, "Stopped; the same command begins the demo anew.") from None
 
 
 def compare(parser: Parser, test: Corpus) -> list[Evaluation]:

@@ -16,6 +16,12 @@ def partial_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.partial")
 
 
+def check_place(path: Path) -> None:
+    """Refuse, before the work is done, a file that could not be written for want of its folder."""
+    if not path.parent.is_dir():
+        raise RamifyError(f"{path}: there is no folder {path.parent}; make it first.")
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """The whole new content or, if anything fails or the machine stops, what was there before."""
     temporary = partial_name(path)

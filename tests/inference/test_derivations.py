@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -195,3 +197,17 @@ def test_the_best_of_many_words():
     assert scores == sorted(scores, reverse=True)
     assert len({tree_of(d) for d in several}) == 5
     assert best.log_probability < inside(rules)[0]
+
+
+def test_the_k_best_of_a_deep_tree_need_no_deep_stack():
+    rules = random_dense_rules(1, 2, [100])
+    binary = rules.binary.clone()
+    binary[..., :1, :] = -torch.inf  # all branches to the right
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 80)
+    try:
+        several = found_by.k_best_derivations(replace(rules, binary=binary), 5)[0]
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len({tuple(d.tags) for d in several}) == 5
+    assert (several[0].spans[:, 1] == 100).all()

@@ -113,3 +113,14 @@ def test_options_of_another_kind_are_refused(tmp_path):
     for options in ({"split": "80/10/10"}, {"punctuation_tags": "PU"}, {"language": "french"}):
         with pytest.raises(RamifyError, match="leave out"):
             prepare_treebank("wsj", tmp_path, tmp_path / "out", **options)
+
+
+@pytest.mark.parametrize("name", [".", "link"])
+def test_the_folder_may_be_this_one_or_a_link(tmp_path, monkeypatch, name):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / ("empty" if name == "link" else "elsewhere"))
+    prepare_treebank("brackets", twenty(tmp_path / "some.trees"), name)
+    names = {path.name for path in (tmp_path / "elsewhere").iterdir()}
+    assert names == {"train.trees", "dev.trees", "test.trees", "manifest.json"}

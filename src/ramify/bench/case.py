@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES, Grammar
+from ramify.parser.batches import check_fits
+from ramify.training.run import check_size
 from ramify.training.settings import Settings
 
 TASKS = ("train", "inside", "parse")
@@ -46,9 +48,13 @@ class Case:
         settings = Settings(
             model=self.model, nonterminals=self.nonterminals, preterminals=self.preterminals, rank=self.rank
         )
+        arguments = settings.grammar_arguments(self.vocabulary)
+        check_size(self.model, arguments)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            return FAMILIES[self.model](**settings.grammar_arguments(self.vocabulary))
+            grammar = FAMILIES[self.model](**arguments)
+        check_fits(grammar, self.length)
+        return grammar
 
     def word_ids(self) -> Tensor:
         """(batch, length) words drawn at random, always the same."""

@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from ramify.cli.common import app, notes
+from ramify.cli.output import watch_standard_output
 from ramify.errors import RamifyError
 from ramify.inference.compilation import tell_of_compilation
 
@@ -47,11 +48,14 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 def run() -> None:
     """Run a command; a user's mistake is one sentence and exit code 2."""
+    watch_standard_output()
     warnings.showwarning = _show_warning
     tell_of_compilation(lambda notice: notes.print(notice, highlight=False, soft_wrap=True))
     try:
         app(standalone_mode=True)
-    except RamifyError as error:
-        _complain(error)
-    except OSError as error:
+    except UnicodeEncodeError as error:
+        sign = error.object[error.start]
+        wrong = f"{sign!r} cannot be written in {error.encoding}"
+        _complain(RamifyError(f"standard output: {wrong}; set PYTHONIOENCODING=utf-8."))
+    except (RamifyError, OSError) as error:
         _complain(error)

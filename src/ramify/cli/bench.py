@@ -37,11 +37,14 @@ def bench(
     """Measure speed and memory, as a share of the machine's matrix product."""
     from ramify import bench as bench_room
     from ramify.errors import RamifyError
+    from ramify.files import check_place
     from ramify.terminal import bench_table, sweep_table
     from ramify.training.settings import Settings
 
-    if plot is not None and not sweep:
-        raise RamifyError("--plot draws a sweep; give --sweep too.")
+    if plot is not None:
+        if not sweep:
+            raise RamifyError("--plot draws a sweep; give --sweep too.")
+        check_place(plot)
     sizes = Settings(preterminals=preterminals, nonterminals=nonterminals, rank=rank).grammar_arguments(vocabulary)
     case = bench_room.Case(
         model, sizes["nonterminals"], preterminals, sizes["rank"], batch, length, vocabulary, task, seconds

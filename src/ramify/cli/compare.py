@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ramify.cli.common import Decoder, Device, app, notes
-from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words
+from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words, gold_for
 
 Side = Annotated[str, typer.Argument(help="Model folder, file of trees, or name of a baseline.")]
 
@@ -29,15 +29,13 @@ def compare(
     device: Device = "auto",
 ) -> None:
     """Test the difference of two systems' S-F1: paired bootstrap with a 95 % interval, and permutation test."""
-    from ramify.corpus.cleaning import WordRule
-    from ramify.evaluation.gold import load_gold
     from ramify.evaluation.significance import compare_f1
     from ramify.evaluation.spans import count_spans
-    from ramify.parser.systems import System, common_rule
+    from ramify.parser.systems import System
     from ramify.terminal import comparison_lines, counting, results_console
 
     systems = [System.guess(a), System.guess(b)]
-    gold = load_gold(trees, common_rule(systems) if words == "auto" else WordRule.from_name(words), max_length)
+    gold = gold_for(systems, trees, words, max_length)
     with counting(notes, "sentences") as on_sentence:
         # Of random trees the first draw: a test is between two lists of trees.
         first, second = (

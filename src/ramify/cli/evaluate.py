@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -13,6 +14,10 @@ from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
 
+if TYPE_CHECKING:
+    from ramify.evaluation.gold import Gold as GoldTrees
+    from ramify.parser.systems import System
+
 Gold = Annotated[Path, typer.Argument(help="Gold trees.")]
 Counting = Annotated[Convention, typer.Option(help="Whether all spans over the whole sentence go (tn) or one (kim).")]
 Words = Annotated[str, typer.Option(help="Leaves that are words: auto, ptb, none, or the tags to remove.")]
@@ -20,6 +25,19 @@ MaxLength = Annotated[
     Optional[int], typer.Option(min=2, help="Score only sentences of so many words or fewer.")  # noqa: UP045
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Everything, a line of JSON for each row.")]
+
+
+def gold_for(systems: Sequence[System], trees: Path, words: str, max_length: int | None) -> GoldTrees:
+    """The gold trees, their words told by the rule given or, for `auto`, by that of the models."""
+    from ramify.corpus.cleaning import WordRule, warn_of_absent_tags
+    from ramify.evaluation.gold import load_gold
+    from ramify.parser.systems import common_rule
+
+    if words == "auto":
+        return load_gold(trees, common_rule(systems), max_length)
+    gold = load_gold(trees, WordRule.from_name(words), max_length)
+    warn_of_absent_tags(gold.rule, gold.corpus.parses, gold.corpus.source)
+    return gold
 
 
 @app.command(epilog="Example: ramify evaluate -m runs/mine --predicted other=other.trees --baseline right test.trees")
@@ -35,7 +53,7 @@ def evaluate(
     ] = None,
     baseline: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(help="Trees that need no model: left, right, balanced, random, oracle; any number of them."),
+        typer.Option(help="Trees that need no model: left, right, balanced, random, oracle, or NAME=right and so on."),
     ] = None,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
@@ -48,10 +66,8 @@ def evaluate(
     device: Device = "auto",
 ) -> None:
     """Score systems against gold trees, a row for each; runs that differ in the seed alone get a row for their mean."""
-    from ramify.corpus.cleaning import WordRule
     from ramify.evaluation.evalb import RULE
-    from ramify.evaluation.gold import load_gold
-    from ramify.parser.systems import System, common_rule, evaluate_systems
+    from ramify.parser.systems import System, evaluate_systems
     from ramify.terminal import counting, detail_tables, evalb_table, evaluation_table, results_console, run_lines
 
     systems = [System.of("model", text) for text in model or ()]
@@ -59,7 +75,7 @@ def evaluate(
     systems += [System.of("baseline", text) for text in baseline or ()]
     if not systems:
         raise RamifyError("Say what to evaluate: --model FOLDER, --predicted FILE or --baseline NAME.")
-    gold = load_gold(trees, common_rule(systems) if words == "auto" else WordRule.from_name(words), max_length)
+    gold = gold_for(systems, trees, words, max_length)
     with counting(notes, "sentences") as on_sentence:
         rows = evaluate_systems(
             systems,

@@ -9,6 +9,7 @@ import typer
 
 from ramify.cli.common import Device, Model, app, notes
 from ramify.errors import RamifyError
+from ramify.files import check_place
 
 
 @app.command(epilog="Example: ramify export -m runs/mine --threshold 0.001 --out rules.pcfg")
@@ -24,6 +25,7 @@ def export(
     from ramify.parser import load
     from ramify.parser.export import export as export_rules
 
+    check_place(out)
     if out.exists() and not overwrite:
         raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
     grammar, left_out = export_rules(load(model, device), threshold)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
@@ -55,7 +55,9 @@ def parse(
 
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be gone on with: they depend on the sentences before; leave out --resume.")
-    output = LineOutput(out, resume, overwrite, one_line_each=format != "pretty")
+    options = {"format": format, "posteriors": posteriors, "decoder": decoder}
+    made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
+    output = LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty")
     parser = load(model, device)
     with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
         analyses = parser.analyse_many(sentences, decoder, seed)
@@ -77,11 +79,22 @@ def score(
     """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word."""
     from ramify.parser import load
 
-    output = LineOutput(out, resume, overwrite)
+    output = LineOutput(out, resume, overwrite, _made_with(model, "score", input, tokenise, split_sentences))
     parser = load(model, device)
     with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
         scores = parser.log_probabilities(sentences)
         output.write(f"{log_probability:.6f}" for log_probability in scores)
+
+
+def _made_with(
+    model: Path, command: str, input: Input, tokenise: str | None, split: bool, **options: Any
+) -> Callable[[], dict[str, Any]]:
+    """What a line of the result depends on, besides the sentences."""
+    from ramify.parser.folder import checksum
+    from ramify.version import VERSION
+
+    about = {"command": command, "version": VERSION, "input": input, "tokenise": tokenise, "split-sentences": split}
+    return lambda: {**about, **options, "model": checksum(model)}
 
 
 @contextmanager
@@ -107,8 +120,11 @@ def _behind(stream: SentenceStream, done: int) -> Iterator[Sentence | Pause]:
     from ramify.corpus.streaming import Pause
 
     items = iter(stream)
-    if done:
-        sentences = (item for item in items if not isinstance(item, Pause))
-        for _ in islice(sentences, done):
-            pass
+    sentences = (item for item in items if not isinstance(item, Pause))
+    there = sum(1 for _ in islice(sentences, done))
+    if there < done:
+        raise RamifyError(
+            f"{stream.source}: has {there:,} sentences, but {done:,} were done before; give what was read then, or "
+            "begin anew with --overwrite."
+        )
     yield from items

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from ramify.corpus.tree import UNTAGGED, Parse
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, RamifyWarning
 
 _PTB_WORD_TAG_LIST = (
     "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNS NNP NNPS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH "
@@ -74,6 +75,18 @@ class WordRule:
             return [tag in PTB_WORD_TAGS for tag in tags]
         removed = self.removed
         return [tag not in removed for tag in tags]
+
+
+def warn_of_absent_tags(rule: WordRule, parses: Iterable[Parse], source: str) -> None:
+    """Say so where a tag that somebody asked to remove is on no leaf: it may be mistyped."""
+    absent = rule.removed.difference(*(parse.tags for parse in parses))
+    if absent:
+        warnings.warn(
+            f"{source}: no leaf has the tag {' or '.join(sorted(absent))}, so nothing is removed for it; "
+            "check its spelling.",
+            RamifyWarning,
+            stacklevel=2,
+        )
 
 
 PTB_WORDS = WordRule(ptb=True)

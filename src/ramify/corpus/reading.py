@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 import re
@@ -38,6 +39,9 @@ _LOOKS_LIKE_TREES = re.compile(
     r"\s*+(?:\([^\s()]++[ \t]++[^\s()]++\)\s*+)*+"
     r"(?P<tree>(?:\((?:\w[^\s()]*+)?+\s*+(?=\())++\([^\s()]++\s++[^()]*+\))"
 )
+# What begins like a tree looks like one with some of these behind it: it may end before or in a label, behind it, in
+# a word, or in or behind a tree of a single leaf.
+_RESTS_OF_TREES = ("((A a)", "(A a)", " a)", ")", ")((A a)", " a)((A a)", "a)((A a)")
 
 
 @dataclass(frozen=True)
@@ -137,17 +141,37 @@ def check_kind(kind: str) -> None:
 
 def guess_kind(data: bytes) -> Literal["text", "brackets"]:
     """`brackets` if the file begins like a tree and no word follows the end of that tree."""
-    head = data[:HEAD].decode("utf-8-sig", errors="replace")
+    head = _head(data)
     match = _LOOKS_LIKE_TREES.match(head)
     if match is None:
         return "text"
+    behind = _behind_tree(head[match.start("tree") :])
+    return "brackets" if behind is None or behind.lstrip()[:1] in ("", "(", ")") else "text"
+
+
+def is_undecided(data: bytes) -> bool:
+    """Whether the kind of a file that goes on behind `data` cannot be guessed yet: its first tree is not whole."""
+    head = _head(data)
+    match = _LOOKS_LIKE_TREES.match(head)
+    if match is None:
+        return any(_LOOKS_LIKE_TREES.match(head + rest) for rest in _RESTS_OF_TREES)
+    behind = _behind_tree(head[match.start("tree") :])
+    # What follows on the line of the tree's end tells trees from text.
+    return behind is None or not (behind.strip() or "\n" in behind)
+
+
+def _head(data: bytes) -> str:
+    return data[:HEAD].decode("utf-8-sig", errors="replace")
+
+
+def _behind_tree(text: str) -> str | None:
+    """What follows the tree that `text` begins with; None if that is not closed."""
     depth = 0
-    for bracket in re.finditer(r"[()]", head[match.start("tree") :]):
+    for bracket in re.finditer(r"[()]", text):
         depth += 1 if bracket.group() == "(" else -1
         if depth == 0:
-            rest = head[match.start("tree") + bracket.end() :].lstrip()
-            return "brackets" if rest[:1] in ("", "(", ")") else "text"
-    return "brackets"
+            return text[bracket.end() :]
+    return None
 
 
 def split_paths(folder: str | Path) -> dict[str, Path]:
@@ -171,12 +195,18 @@ def decoded_lines(handle: Iterable[bytes], source: str, first_line: int = 1, enc
     for number, line in enumerate(handle, start=first_line):
         try:
             text = line.decode(encoding)
-            yield text.removeprefix("\ufeff") if number == 1 else text
         except UnicodeDecodeError as error:
+            other = "utf-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
             raise RamifyError(
                 f"{source}, line {number}: this is not {encoding.upper()}; convert the file, "
-                "for example with iconv -f latin1 -t utf-8."
+                f"for example with iconv -f {other} -t utf-8."
             ) from error
+        if number > 1:
+            yield text
+        elif text.endswith("\n"):
+            yield text.removeprefix("\ufeff")
+        else:  # a file of one line, or of many that end with a carriage return as on old Macs
+            yield from io.StringIO(text.removeprefix("\ufeff"), newline=None)
 
 
 def _files(path: Path, split: str | None) -> list[Path]:

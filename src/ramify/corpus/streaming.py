@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.reading import HEAD, Kind, check_kind, decoded_lines, guess_kind
+from ramify.corpus.reading import HEAD, Kind, check_kind, decoded_lines, guess_kind, is_undecided
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import LONGEST_PARAGRAPH, TextRules
@@ -56,17 +57,9 @@ class SentenceStream:
     def __iter__(self) -> Iterator[Sentence | Pause]:
         with _opened(self._file) as raw:
             reader = LineReader(raw, self.source)
-            kind = guess_kind(reader.head) if self._kind == "auto" else self._kind
+            kind = reader.guessed_kind() if self._kind == "auto" else self._kind
             lines = decoded_lines(self._counted(reader), self.source)
-            if kind == "brackets":
-                yield from self._of_trees(lines)
-                return
-            rules = self._text_rules
-            if not self._split:
-                rules = replace(rules, splitter=None)
-            elif rules.splitter is None:
-                rules, lines = self._with_splitter(lines)
-            for sentence in rules.sentences(lines, self.source):
+            for sentence in self._of_trees(lines) if kind == "brackets" else self._of_text(lines):
                 yield sentence
                 if reader.is_dry():
                     yield PAUSE
@@ -81,6 +74,14 @@ class SentenceStream:
             raise RamifyError(f"{self.source}: holds trees, one a sentence already; leave out --split-sentences.")
         for number, parse in enumerate(read_brackets(lines, self.source), start=1):
             yield self._leaves(parse.words, parse.tags, f"{self.source}, tree {number}")
+
+    def _of_text(self, lines: Iterator[str]) -> Iterator[Sentence]:
+        rules = self._text_rules
+        if not self._split:
+            rules = replace(rules, splitter=None)
+        elif rules.splitter is None:
+            rules, lines = self._with_splitter(lines)
+        return rules.sentences(lines, self.source)
 
     def _leaves(self, words: tuple[str, ...], tags: tuple[str, ...], where: str) -> Sentence:
         if self._word_rule is None:
@@ -104,10 +105,19 @@ class LineReader:
     def __init__(self, raw: io.FileIO, source: str) -> None:
         self._raw, self._source = raw, source
         self.head = raw.read(HEAD) or b""
-        """What can be seen of the file before it is read: of a pipe, what it had ready"""
+        """What was read to look at, before any line is given out"""
         self._lines_ready = 0
         # Elsewhere only sockets can be asked whether something is ready.
         self._may_run_dry = os.name == "posix" and not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
+
+    def guessed_kind(self) -> Literal["text", "brackets"]:
+        """Trees or text; a pipe may have handed over no more than a piece of the first tree."""
+        while len(self.head) < HEAD and is_undecided(self.head):
+            more = self._raw.read(HEAD - len(self.head))
+            if not more:
+                break
+            self.head += more
+        return guess_kind(self.head)
 
     def __iter__(self) -> Iterator[bytes]:
         begun: list[bytes] = []

@@ -10,7 +10,7 @@ from ramify.corpus.cleaning import NormalForm
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.splitting import Splitter
-from ramify.corpus.tokenising import WHITE_SPACE, tokeniser, warn_of_untokenised
+from ramify.corpus.tokenising import WHITE_SPACE, check_code, tokeniser, warn_of_prose, warn_of_script
 from ramify.errors import RamifyError
 
 LONGEST_PARAGRAPH = 1 << 20
@@ -45,10 +45,11 @@ class TextRules:
 
     def sentences(self, lines: Iterable[str], source: str) -> Iterator[Sentence]:
         """All sentences: one a line, blank ones too, or those of each paragraph between blank lines."""
-        warned = self.tokenise != WHITE_SPACE
+        warned = False
         for text, where in self._texts(lines, source):
             sentence = self.sentence(text, where)
-            warned = warned or warn_of_untokenised(list(sentence.tokens), where)
+            warned = warned or warn_of_script(text, where)
+            warned = warned or (self.tokenise == WHITE_SPACE and warn_of_prose(sentence.tokens, where))
             yield sentence
 
     def _texts(self, lines: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
@@ -79,6 +80,7 @@ class TextRules:
             isinstance(record.get(name), str) for name in ("tokenise", "normal_form")
         ):
             raise RamifyError("how its text is read is not described in a way this version knows.")
+        check_code(record["tokenise"])
         punctuation = Punctuation.from_record(record.get("punctuation"))
         return cls(record["tokenise"], punctuation, record["normal_form"], splitter)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from ramify.errors import RamifyError, RamifyWarning
@@ -25,7 +25,9 @@ _WITHOUT_SPACES = {
     "MYANMAR": "Burmese",
     "TIBETAN": "Tibetan",
 }
-_LONG_WORD = 12
+_LONG_WORD, _LONG_PHRASE = 12, 4
+_THAI = "\u0e00"
+_PAUSES = frozenset("。，、！？；：")
 _LANGUAGES_WITHOUT_SPACES = frozenset(["zh", "ja", "th", "lo", "km", "my", "bo"])
 _HYPHENS = frozenset("-‐‑")
 
@@ -40,9 +42,18 @@ def split_at_spaces(text: str) -> Offsets:
     return offsets
 
 
+def check_code(language: str) -> None:
+    """Refuse what is no code of a language by its form alone: asking spaCy takes a second."""
+    if language != WHITE_SPACE and not re.fullmatch("[a-z]{2,3}", language):
+        raise RamifyError(
+            f"there is no tokeniser for {language[:40]!r}; give the code of a language, such as en, or xx for any."
+        )
+
+
 @cache
 def tokeniser(language: str) -> Callable[[str], Offsets]:
     """Text to the offsets of its tokens: at white space for `none`, else as spaCy does for a language's code."""
+    check_code(language)
     if language == WHITE_SPACE:
         return split_at_spaces
     if language in _LANGUAGES_WITHOUT_SPACES:
@@ -55,8 +66,6 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
     except ImportError as error:
         raise RamifyError("--tokenise needs spaCy; install it with: pip install 'ramify[text]'.") from error
     try:
-        if not re.fullmatch("[a-z]{2,3}", language):
-            raise ValueError("a code has two or three letters")
         pipeline = spacy.blank(language)
         if pipeline.lang in _LANGUAGES_WITHOUT_SPACES:
             raise ValueError("its tokeniser would cut other text into letters")
@@ -90,32 +99,44 @@ def _with_hyphenated_words(text: str, tokens: Offsets) -> Offsets:
     return joined
 
 
-def script_without_spaces(token: str) -> str | None:
-    """The languages in whose script a token is written, if it is longer than any word and they use no spaces."""
-    if token.isascii() or len(token) < _LONG_WORD:
-        return None
-    scripts = [unicodedata.name(character, "").partition(" ")[0] for character in token]
-    known = [script for script in scripts if script in _WITHOUT_SPACES]
-    return _WITHOUT_SPACES[known[0]] if len(known) >= _LONG_WORD else None
+def script_without_spaces(tokens: Sequence[str]) -> str | None:
+    """The languages that use no spaces in whose script a sentence is written, if it does not look tokenised.
 
-
-def warn_of_untokenised(tokens: list[str], where: str) -> bool:
-    """Say so once a line does not look tokenised; whether it was said."""
+    That is where a token is longer than any word, or longer than most and all there is, or joined with punctuation.
+    """
     for token in tokens:
-        if script := script_without_spaces(token):
-            warnings.warn(
-                f"{where}: this looks like {script} without spaces between the words; tokenise it first, "
-                "one space between words.",
-                RamifyWarning,
-                stacklevel=2,
-            )
-            return True
-        if len(token) > 2 and token[-1] in ",;?" and token[:-1].isalpha():
-            warnings.warn(
-                f"{where}: {token!r} holds a word and its punctuation; is this plain prose? Then --tokenise LANGUAGE "
-                "(such as en, or xx for any) takes words and punctuation apart.",
-                RamifyWarning,
-                stacklevel=2,
-            )
-            return True
-    return False
+        joined = len(tokens) == 1 or not _PAUSES.isdisjoint(token)
+        limit = _LONG_PHRASE if joined else _LONG_WORD
+        if len(token) < limit or max(token) < _THAI:  # no other of these scripts comes before it in Unicode
+            continue
+        names = (unicodedata.name(character, "").partition(" ")[0] for character in token)
+        known = [_WITHOUT_SPACES[name] for name in names if name in _WITHOUT_SPACES]
+        if len(known) >= limit:
+            return known[0]
+    return None
+
+
+def warn_of_script(text: str, where: str) -> bool:
+    """Say so once a line is in a script without spaces and not tokenised; whether it was said."""
+    script = script_without_spaces(text.split())
+    if script:
+        warnings.warn(
+            f"{where}: this looks like {script} without spaces between the words; tokenise it with a segmenter of that "
+            "language first, one space between words.",
+            RamifyWarning,
+            stacklevel=2,
+        )
+    return script is not None
+
+
+def warn_of_prose(tokens: Iterable[str], where: str) -> bool:
+    """Say so once a token holds a word and its punctuation; whether it was said."""
+    joined = next((token for token in tokens if len(token) > 2 and token[-1] in ",;?" and token[:-1].isalpha()), None)
+    if joined is not None:
+        warnings.warn(
+            f"{where}: {joined!r} holds a word and its punctuation; is this plain prose? Then --tokenise LANGUAGE "
+            "(such as en, or xx for any) takes words and punctuation apart.",
+            RamifyWarning,
+            stacklevel=2,
+        )
+    return joined is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -32,11 +33,14 @@ _SPELLING = re.compile("|".join(map(re.escape, _SPELLINGS)))
 
 
 class _MisfitError(Exception):
-    """Trees that are not of the gold sentences; how many of them are tells which way of reading is the right one."""
+    """Trees that are not of the gold sentences.
 
-    def __init__(self, message: str, fitting: int) -> None:
+    How many of them are, and how many words of the first that is not, tells which way of reading is the right one.
+    """
+
+    def __init__(self, message: str, fitting: int, words: int = 0) -> None:
         super().__init__(message)
-        self.fitting = fitting
+        self.fitting = fitting, words
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ def _aligned(trees: Iterator[_Tree], gold: Gold, path: Path, system: str) -> Pre
                 f"{path}, line {tree.line}: {error} (tree {place + 1} of {gold.corpus.source}){also}; "
                 "give trees of the same sentences in the same order.",
                 number,
+                _words_in_common(tree.parse.words, target.words),
             ) from error
         predicted = keep_leaves(tree.parse, keep)
         whole[place] = keep_leaves(target, present), predicted
@@ -161,6 +166,11 @@ def _matching(
                 f"word {len(keep) + 1} is {predicted[len(keep)]!r} where the gold tree has {gold[len(found)]!r}"
             )
     return keep, found
+
+
+def _words_in_common(predicted: Iterable[str], gold: Iterable[str]) -> int:
+    ours, theirs = (Counter(map(comparable, words)) for words in (gold, predicted))
+    return (ours & theirs).total()
 
 
 def _same_words(predicted: Sequence[str], gold: Sequence[str]) -> bool:

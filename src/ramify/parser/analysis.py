@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse
+from ramify.errors import RamifyError
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,13 @@ def as_pretty(analysis: Analysis, with_posteriors: bool = False) -> str:
     parse = _with_posteriors(analysis) if with_posteriors else analysis.parse
     if not len(parse):
         return ""
-    return str(TreePrettyPrinter(parse.to_nltk()).text(unicodelines=True))
+    try:
+        return str(TreePrettyPrinter(parse.to_nltk()).text(unicodelines=True))
+    except RecursionError as error:
+        raise RamifyError(
+            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn; "
+            "choose another --format."
+        ) from error
 
 
 def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:

@@ -34,6 +34,18 @@ def chart_bytes(grammar: Grammar, length: int) -> int:
     return 4 * (length * (length + 1) // 2 * grammar.numbers_a_span + grammar.numbers_a_sentence)
 
 
+def check_tables_fit(grammar: Grammar, where: str = "") -> None:
+    """Refuse a grammar whose probabilities alone are larger than the memory that is free."""
+    needed = 4 * (grammar.rule_numbers + grammar.preterminals * grammar.words)
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise RamifyError(
+            f"{where}the tables of a grammar with {grammar.nonterminals:,} + {grammar.preterminals:,} symbols "
+            f"need {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free; take fewer symbols "
+            "or a lower rank."
+        )
+
+
 def check_fits(grammar: Grammar, length: int, where: str = "") -> None:
     """Refuse a sentence whose charts are larger than the memory that is free."""
     needed = chart_bytes(grammar, length)
@@ -43,7 +55,8 @@ def check_fits(grammar: Grammar, length: int, where: str = "") -> None:
     if needed > free:
         raise RamifyError(
             f"{where}{': ' if where else ''}a sentence of {length:,} words needs about {needed / 2**30:.1f} GB of "
-            f"memory for its charts, and {free / 2**30:.1f} GB are free; split it into shorter ones."
+            f"memory for its charts, and {free / 2**30:.1f} GB are free; split it into shorter ones, or take "
+            "a smaller grammar."
         )
 
 

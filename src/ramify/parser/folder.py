@@ -6,11 +6,11 @@ that its files do not warrant.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
-import psutil
 import torch
 
 from ramify.corpus.cleaning import WordRule
@@ -20,6 +20,7 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES, Grammar
+from ramify.parser.batches import check_tables_fit
 from ramify.parser.parser import Parser
 from ramify.parser.tensors import chosen_device, load_tensors, shapes_of
 
@@ -56,6 +57,16 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
     return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=word_rule, text_rules=rules)
 
 
+def checksum(folder: str | Path) -> str:
+    """sha256 of what makes a model folder, or a file of rules, parse as it does."""
+    folder = Path(folder)
+    digest = hashlib.sha256()
+    for path in [folder] if folder.is_file() else [part(folder, name) for name in (CONFIG, VOCABULARY, WEIGHTS)]:
+        with path.open("rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
+
+
 def part(folder: Path, name: str) -> Path:
     """A file of the folder; refused if it is missing, no plain file, or leads out of the folder."""
     path = folder / name
@@ -89,6 +100,10 @@ def read_config(folder: Path) -> dict[str, Any]:
         lowest = 0 if name == "latent" else 1
         if not (type(value) is int and lowest <= value <= LARGEST_SIZE):
             raise RamifyError(f"{path}: {name} must be a whole number from {lowest} to {LARGEST_SIZE:,}.")
+    try:
+        WordRule.from_name(config["words"])
+    except RamifyError as error:
+        raise RamifyError(f"{path}: {error}") from error
     return config
 
 
@@ -100,13 +115,7 @@ def empty_grammar(folder: Path, config: dict[str, Any]) -> Grammar:
             grammar = FAMILIES[config["model"]](**config["grammar"])
     except (TypeError, ValueError, RuntimeError, OverflowError, RamifyError) as error:
         raise RamifyError(f"{path}: does not describe a grammar this version knows ({error}).") from error
-    tables = 4 * (grammar.rule_numbers + grammar.preterminals * grammar.words)
-    free = psutil.virtual_memory().available
-    if tables > free:
-        raise RamifyError(
-            f"{path}: the tables of this grammar need {tables / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are "
-            "free; use a machine with more, or a smaller model."
-        )
+    check_tables_fit(grammar, f"{path}: ")
     return grammar
 
 

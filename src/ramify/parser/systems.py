@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.parser.evaluate import predict
-from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, read_config
+from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, part, read_config
 
 Kind = Literal["model", "predicted", "baseline"]
 
@@ -48,9 +49,9 @@ class System:
     @classmethod
     def guess(cls, text: str) -> System:
         """A folder is a model, a file holds trees, and else it may be the name of a baseline."""
-        if text in BASELINES and not Path(text).exists():
-            return cls.of("baseline", text)
         path = Path(text if Path(text).exists() else text.partition("=")[2] or text)
+        if not path.exists() and str(path) in BASELINES:
+            return cls.of("baseline", text)
         if not path.exists():
             raise RamifyError(
                 f"{text}: is no model folder, no file of trees and no baseline; "
@@ -63,7 +64,8 @@ class System:
     ) -> list[Prediction]:
         """Its trees for the gold sentences; of random trees several draws."""
         if self.kind == "baseline":
-            return baseline_predictions(str(self.path), gold, seed, on_sentence)
+            found = baseline_predictions(str(self.path), gold, seed, on_sentence)
+            return found if self.name == str(self.path) else [replace(each, system=self.name) for each in found]
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
         return [predict(load(self.path, device), gold, self.name, decoder, on_sentence, seed)]
@@ -123,16 +125,19 @@ def _dev_perplexities(runs: Sequence[System]) -> list[float] | None:
     data = {json.dumps(run.config.get("data"), sort_keys=True) for run in runs}
     if len(data) > 1 or not all((run.path / METRICS).is_file() for run in runs):
         return None
-    return [_dev_perplexity(run.path / METRICS) for run in runs]
+    return [_dev_perplexity(part(run.path, METRICS)) for run in runs]
 
 
 def _dev_perplexity(metrics: Path) -> float:
     try:
         lines = metrics.read_text(encoding="utf-8").splitlines()
-        return min(float(json.loads(line)["dev_perplexity"]) for line in lines if line.strip())
+        found = [float(json.loads(line)["dev_perplexity"]) for line in lines if line.strip()]
+        if not all(map(math.isfinite, found)):
+            raise ValueError("no number")
+        return min(found)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RamifyError(
-            f"{metrics}: does not tell the dev perplexity of every epoch; was the file edited?"
+            f"{metrics}: does not tell the dev perplexity of every epoch; fetch the folder again, whole."
         ) from error
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ramify.errors import RamifyError
 from ramify.grammars import Grammar
-from ramify.parser.folder import CHECKPOINT
+from ramify.parser.folder import CHECKPOINT, part
 from ramify.parser.tensors import load_tensors, save_tensors, shapes_of
 from ramify.training.counting import ExpectationMaximisation
 
@@ -44,9 +44,9 @@ def save_checkpoint(folder: Path, grammar: Grammar, optimizer: torch.optim.Optim
 
 def load_checkpoint(folder: Path, grammar: Grammar, optimizer: torch.optim.Optimizer) -> Position:
     """Bring grammar and optimizer to where the checkpoint is; without one they stay at the beginning."""
-    path = folder / CHECKPOINT
-    if not path.exists():
+    if not (folder / CHECKPOINT).exists():
         return Position()
+    path = part(folder, CHECKPOINT)
     parameters = shapes_of(grammar.state_dict())
     moments = {
         f"optimizer.{place}.{name}": () if name == "step" else tuple(parameter.shape)

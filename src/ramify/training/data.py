@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from ramify.corpus.cleaning import NormalForm, WordRule
+from ramify.corpus.cleaning import NormalForm, WordRule, warn_of_absent_tags
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.reading import TEXT_WORDS, Corpus, Kind, learn_splitter, read_sentences, split_paths
@@ -61,6 +61,10 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
             dev = folder["dev"]
         split = "train" if "train" in folder else None
         if settings.split_sentences:
+            if Path(data).exists() and not (Path(data).is_file() or Path(data).is_dir()):
+                raise RamifyError(
+                    f"{data}: can be read only once, and --split-sentences reads it twice; write it to a file first."
+                )
             rules = replace(rules, splitter=learn_splitter(data, split))
         data = read_sentences(data, kind, split, rules)
     word_rule: WordRule | None = None
@@ -95,15 +99,19 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
         raise RamifyError(f"{data.source}: holds trees, one a sentence already; leave out --split-sentences.")
     if settings.punctuation == "keep":
         raise RamifyError(f"{data.source}: holds trees; keep their punctuation with --words none.")
-    rule = word_rule_for(data) if settings.words == "auto" else WordRule.from_name(settings.words)
+    if settings.words == "auto":
+        rule = word_rule_for(data)
+    else:
+        rule = WordRule.from_name(settings.words)
+        warn_of_absent_tags(rule, data.parses, data.source)
     return rule, Punctuation.from_trees(data.parses, rule)
 
 
 def _check_text(data: Corpus, settings: Settings) -> None:
     if settings.words != "auto":
         raise RamifyError(f"{data.source}: is text, so no tags tell which tokens are words; leave out --words.")
-    seen = [word for parse in data.parses[:_SEEN] for word in parse.words]
-    scripts = [script for word in seen if (script := script_without_spaces(word))]
+    seen = data.parses[:_SEEN]
+    scripts = [script for parse in seen if (script := script_without_spaces(parse.words))]
     if len(scripts) > _MOSTLY * len(seen):
         raise RamifyError(
             f"{data.source}: this looks like {scripts[0]} without spaces between the words; "

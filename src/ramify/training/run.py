@@ -20,7 +20,7 @@ from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.scores import perplexity
 from ramify.files import partial_name, write_atomically, write_json
 from ramify.grammars import FAMILIES, Grammar
-from ramify.parser.batches import check_fits
+from ramify.parser.batches import check_fits, check_tables_fit
 from ramify.parser.decoding import log_probabilities
 from ramify.parser.evaluate import evaluate
 from ramify.parser.folder import (
@@ -185,11 +185,13 @@ def make_folder(out: Path) -> None:
 
 
 def check_size(model: str, arguments: dict[str, Any]) -> None:
-    """Refuse a grammar whose parameters alone are more than any laptop holds, before any is allocated."""
+    """Refuse a grammar whose parameters or tables alone are more than can be held, before any is allocated."""
     with torch.device("meta"):
-        size = sum(parameter.numel() for parameter in FAMILIES[model](**arguments).parameters())
+        grammar = FAMILIES[model](**arguments)
+    size = sum(parameter.numel() for parameter in grammar.parameters())
     if size > MOST_PARAMETERS:
         raise RamifyError(f"This grammar would have {size:,} parameters; take fewer symbols or a smaller embedding.")
+    check_tables_fit(grammar)
 
 
 def _fit(

@@ -29,7 +29,9 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
 
     Other files in `out` are left alone.
     """
-    aside = out.with_name(f".{out.name}.{os.getpid()}")
+    name = f".{out.name}.{os.getpid()}"
+    # A folder that is there may be a link to another disk, or the one we stand in.
+    aside = out / name if out.is_dir() else out.with_name(name)
     try:
         aside.mkdir(parents=True)
         try:
@@ -46,11 +48,9 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _put_in_place(aside: Path, out: Path, files: Mapping[str, bytes]) -> None:
-    if out.is_dir() and any(out.iterdir()):
+    if out.is_dir():
         # The manifest goes last: until then its checksums tell that the folder is being replaced.
         for name in sorted(files, key=lambda name: name == MANIFEST):
             (aside / name).replace(out / name)
         return
-    if out.is_dir():
-        out.rmdir()
     aside.rename(out)

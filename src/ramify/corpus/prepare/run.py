@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ramify.corpus.brackets import write_brackets
-from ramify.corpus.cleaning import WordRule, guess_word_rule
+from ramify.corpus.cleaning import WordRule, guess_word_rule, warn_of_absent_tags
 from ramify.corpus.prepare.kinds import find_treebank
 from ramify.corpus.prepare.manifest import MADE_BY, MANIFEST
 from ramify.corpus.prepare.output import check_out, write_folder
@@ -82,6 +82,8 @@ def prepare_treebank(
     rule = source.word_rule or guess_word_rule(kept)
     if source.word_rule is None and not confirm(rule, kept):
         raise RamifyError("Nothing was written; say with --punctuation-tags which leaves are no words.")
+    if punctuation_tags is not None:
+        warn_of_absent_tags(rule, kept, str(path or kind))
 
     outputs = {f"{name}.trees": _as_text(splits[name].kept) for name in SPLITS}
     manifest = {

@@ -93,6 +93,12 @@ class _State:
     found: list[_Found]
     candidates: list[tuple[float, int, _Found]] = field(default_factory=list)
     seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+    exhausted: bool = False
+    """Whether there are no more than those found"""
+
+    def knows(self, rank: int) -> bool:
+        """Whether it is settled which derivation has so many before it, if there is one."""
+        return rank < len(self.found) or self.exhausted
 
 
 class KBest:
@@ -143,27 +149,47 @@ class KBest:
 
     def _ranked(self, node: Node, rank: int) -> _Found | None:
         """The derivation of a node that has so many before it; None where there are not so many."""
+        # No recursion: a tree may be as deep as its sentence is long.
+        waiting = [(node, rank)]
+        while waiting:
+            state = self._state(waiting[-1][0])
+            if state.knows(waiting[-1][1]):
+                waiting.pop()
+                continue
+            neighbours = self._neighbours(state)
+            below = [(child, at + 1) for child, at, _ in neighbours if not self._state(child).knows(at + 1)]
+            if below:
+                waiting += below
+                continue
+            for child, at, ranks in neighbours:
+                self._add_candidate(state, child, at, ranks)
+            if state.candidates:
+                state.found.append(heappop(state.candidates)[2])
+            else:
+                state.exhausted = True
+        found = self._state(node).found
+        return found[rank] if rank < len(found) else None
+
+    def _state(self, node: Node) -> _State:
         if node not in self._states:
             self._states[node] = self._start(node)
-        state = self._states[node]
-        while len(state.found) <= rank:
-            if state.found:
-                self._add_neighbours(state, state.found[-1])
-            if not state.candidates:
-                return None
-            state.found.append(heappop(state.candidates)[2])
-        return state.found[rank]
+        return self._states[node]
 
-    def _add_neighbours(self, state: _State, found: _Found) -> None:
-        """What differs from a derivation in taking the next best of one child."""
-        children = () if state.edges is None else state.edges.children(found.edge)
-        for place, child in enumerate(children):
-            rank = found.ranks[place]
-            ranks = (*found.ranks[:place], rank + 1, *found.ranks[place + 1 :])
-            if (found.edge, ranks) in state.seen:
-                continue
-            state.seen.add((found.edge, ranks))
-            now, worse = self._ranked(child, rank), self._ranked(child, rank + 1)
-            if now is not None and worse is not None:
-                log_weight = found.log_weight - now.log_weight + worse.log_weight
-                heappush(state.candidates, (-log_weight, next(self._order), _Found(log_weight, found.edge, ranks)))
+    def _neighbours(self, state: _State) -> list[tuple[Node, int, tuple[int, ...]]]:
+        """What differs from the last derivation found in taking the next best of one child: child, its rank now, all
+        ranks then."""
+        if not state.found or state.edges is None:
+            return []
+        last = state.found[-1]
+        changed = (
+            (child, rank, (*last.ranks[:place], rank + 1, *last.ranks[place + 1 :]))
+            for place, (child, rank) in enumerate(zip(state.edges.children(last.edge), last.ranks, strict=True))
+        )
+        return [neighbour for neighbour in changed if (last.edge, neighbour[2]) not in state.seen]
+
+    def _add_candidate(self, state: _State, child: Node, rank: int, ranks: tuple[int, ...]) -> None:
+        last, below = state.found[-1], self._state(child).found
+        state.seen.add((last.edge, ranks))
+        if rank + 1 < len(below):
+            log_weight = last.log_weight - below[rank].log_weight + below[rank + 1].log_weight
+            heappush(state.candidates, (-log_weight, next(self._order), _Found(log_weight, last.edge, ranks)))
