@@ -9,7 +9,7 @@ import torch
 
 from ramify.grammars import CPCFG, NPCFG, TNPCFG, Grammar
 from ramify.grammars.compound import SentenceEncoder
-from ramify.grammars.networks import of_symbols
+from ramify.grammars.networks import SymbolLayer, SymbolNetwork
 from ramify.inference.dispatch import inside, marginals
 from ramify.inference.rules import DenseRules, LowRankRules
 
@@ -45,10 +45,11 @@ def test_the_divergence_is_the_one_torch_knows():
 
 def test_a_network_sees_each_symbol_with_z_behind_it():
     torch.manual_seed(0)
-    network = torch.nn.Sequential(torch.nn.Linear(8, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3))
+    layers = [SymbolLayer(6, 2, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3)]
     symbols, z = torch.randn(4, 6), torch.randn(2, 2)
     joined = torch.stack([torch.cat([symbols, each.expand(4, 2)], -1) for each in z])
-    torch.testing.assert_close(of_symbols(network, symbols, z), network(joined))
+    x = layers[2](torch.nn.functional.linear(joined, layers[0].weight, layers[0].bias).relu())
+    torch.testing.assert_close(SymbolNetwork(*layers)(symbols, z), x)
 
 
 @families

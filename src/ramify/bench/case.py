@@ -71,30 +71,29 @@ def chart_flop(case: Case, grammar: Grammar) -> float:
     return case.batch * (spans * min(6 * n * d, 4 * d * d) + 4 * N * p * d + 2 * d * splits)
 
 
-def network_flop(grammar: Grammar) -> float:
-    """Of one forward pass through the networks that make the rules, the softmax over words included."""
+def network_flop(case: Case, grammar: Grammar) -> float:
+    """Of one forward pass through the networks that make the batch's rules, the softmax over words included."""
     total = 0.0
 
-    def count(layer: nn.Module, inputs: tuple[Tensor, ...], _: Any) -> None:
+    def count(layer: nn.Module, inputs: tuple[Tensor | None, ...], _: Any) -> None:
         nonlocal total
         assert isinstance(layer, nn.Linear)
-        total += 2 * inputs[0].numel() * layer.out_features
+        total += 2 * sum(x.numel() for x in inputs if x is not None) * layer.out_features
 
     hooks = [layer.register_forward_hook(count) for layer in grammar.modules() if isinstance(layer, nn.Linear)]
+    sets = case.batch if grammar.latent else 1  # of rules: a compound grammar makes them for every sentence
     with torch.no_grad():
-        grammar.rules(torch.zeros(1, 2, dtype=torch.long), torch.tensor([2]))
+        grammar.rules(torch.zeros(sets, 2, dtype=torch.long), torch.full((sets,), 2))
     for hook in hooks:
         hook.remove()
     layer = getattr(grammar, "word_layer", None)
-    if isinstance(layer, nn.Linear) and not grammar.latent:  # where it is not called as a layer
-        total += 2 * grammar.preterminals * layer.weight.numel()
+    if isinstance(layer, nn.Linear):  # which is not called as a layer
+        total += 2 * sets * grammar.preterminals * layer.weight.numel()
     return total
 
 
 def flop(case: Case, grammar: Grammar) -> float:
     """Of one repetition of the task: a gradient counts twice its forward pass, recomputation not at all."""
     if case.task == "train":
-        # A compound grammar makes its rules anew for every sentence.
-        networks = network_flop(grammar) * (case.batch if grammar.latent else 1)
-        return 3 * (chart_flop(case, grammar) + networks)
+        return 3 * (chart_flop(case, grammar) + network_flop(case, grammar))
     return (3 if case.task == "inside" else 2) * chart_flop(case, grammar)

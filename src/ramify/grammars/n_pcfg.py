@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.grammars.base import Grammar, SharedDenseRules
-from ramify.grammars.networks import of_symbols, state_network
+from ramify.grammars.networks import SymbolLayer, SymbolNetwork, state_network
 from ramify.inference.emission import word_log_probabilities
 
 
@@ -31,10 +31,10 @@ class NPCFG(Grammar):
         self.start_embedding = nn.Parameter(torch.empty(1, embedding))
         self.nonterminal_embedding = nn.Parameter(torch.empty(nonterminals, embedding))
         self.preterminal_embedding = nn.Parameter(torch.empty(preterminals, embedding))
-        self.start_encoder = nn.Sequential(*state_network(embedding, latent))
+        self.start_encoder = SymbolNetwork(*state_network(embedding, latent))
         self.start_layer = nn.Linear(embedding, nonterminals)
-        self.rule_layer = nn.Linear(embedding + latent, symbols**2)
-        self.preterminal_encoder = nn.Sequential(*state_network(embedding, latent))
+        self.rule_layer = SymbolLayer(embedding, latent, symbols**2)
+        self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent))
         self.word_layer = nn.Linear(embedding, words)
         for parameter in self.parameters():
             if parameter.dim() > 1:
@@ -46,11 +46,11 @@ class NPCFG(Grammar):
     def shared_rules(self, z: Tensor | None = None) -> SharedDenseRules:
         """Start and binary rules; with z (B, latent) one set for each sentence."""
         m = self.nonterminals + self.preterminals
-        root: Tensor = self.start_layer(of_symbols(self.start_encoder, self.start_embedding, z)).squeeze(-2)
-        binary = of_symbols(nn.Sequential(self.rule_layer), self.nonterminal_embedding, z)
+        root: Tensor = self.start_layer(self.start_encoder(self.start_embedding, z)).squeeze(-2)
+        binary: Tensor = self.rule_layer(self.nonterminal_embedding, z)
         return SharedDenseRules(root.log_softmax(-1), binary.log_softmax(-1).unflatten(-1, (m, m)))
 
     def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
         """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
-        states = of_symbols(self.preterminal_encoder, self.preterminal_embedding, z)  # (..., p, embedding)
+        states: Tensor = self.preterminal_encoder(self.preterminal_embedding, z)  # (..., p, embedding)
         return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)

@@ -19,9 +19,41 @@ class Residual(nn.Module):
         return x + update
 
 
+class SymbolLayer(nn.Linear):
+    """A linear layer that sees a symbol's embedding and, in a compound grammar, a sentence's z behind it.
+
+    It is a sum over symbol and sentence, so it is not made anew for every pair of them.
+    """
+
+    def __init__(self, embedding: int, latent: int, size: int) -> None:
+        super().__init__(embedding + latent, size)
+
+    def forward(self, embedding: Tensor, z: Tensor | None) -> Tensor:  # type: ignore[override]
+        """(k, size) from symbols (k, e); with z (B, latent) one for each sentence, (B, k, size)."""
+        linear = nn.functional.linear
+        if z is None:
+            alone: Tensor = linear(embedding, self.weight, self.bias)
+            return alone
+        by_symbol, by_sentence = self.weight.split([embedding.shape[-1], z.shape[-1]], 1)
+        together: Tensor = linear(embedding, by_symbol, self.bias) + linear(z, by_sentence)[:, None]
+        return together
+
+
+class SymbolNetwork(nn.Sequential):
+    """A `SymbolLayer` and what follows it."""
+
+    def forward(self, embedding: Tensor, z: Tensor | None) -> Tensor:  # type: ignore[override]
+        """As of its first layer."""
+        first, *others = self
+        x: Tensor = first(embedding, z)
+        for layer in others:
+            x = layer(x)
+        return x
+
+
 def state_network(embedding: int, latent: int = 0) -> list[nn.Module]:
     """The layers before the output of start and word networks: Linear, two residual blocks."""
-    return [nn.Linear(embedding + latent, embedding), Residual(embedding), Residual(embedding)]
+    return [SymbolLayer(embedding, latent, embedding), Residual(embedding), Residual(embedding)]
 
 
 def output_layer(embedding: int, size: int, gain: float) -> nn.Linear:
@@ -30,20 +62,3 @@ def output_layer(embedding: int, size: int, gain: float) -> nn.Linear:
     with torch.no_grad():
         layer.weight *= gain
     return layer
-
-
-def of_symbols(network: nn.Sequential, embedding: Tensor, z: Tensor | None) -> Tensor:
-    """A network's output for symbols (k, e), or for each sentence (B, k, ...) with z (B, latent) behind each symbol.
-
-    The first layer is linear, so it is a sum over symbols and sentences, and need not be made for every pair of them.
-    """
-    first, *others = network
-    assert isinstance(first, nn.Linear)
-    if z is None:
-        x: Tensor = first(embedding)
-    else:
-        by_symbol, by_sentence = first.weight.split([embedding.shape[-1], z.shape[-1]], 1)
-        x = nn.functional.linear(embedding, by_symbol, first.bias) + (z @ by_sentence.T)[:, None]
-    for layer in others:
-        x = layer(x)
-    return x

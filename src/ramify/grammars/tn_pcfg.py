@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ramify.grammars.activations import ACTIVATIONS
 from ramify.grammars.base import Grammar, SharedRules
-from ramify.grammars.networks import of_symbols, output_layer, state_network
+from ramify.grammars.networks import SymbolLayer, SymbolNetwork, output_layer, state_network
 from ramify.inference.emission import word_log_probabilities
 from ramify.inference.rules import LowRankRules
 from ramify.inference.together import Part, together
@@ -39,16 +39,16 @@ class TNPCFG(Grammar):
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r} is not one of {', '.join(ACTIVATIONS)}")
 
-        def rule_network() -> nn.Sequential:
-            inner = nn.Linear(embedding + latent, embedding)
-            return nn.Sequential(inner, getattr(nn, ACTIVATIONS[activation])(), output_layer(embedding, rank, gain))
+        def rule_network() -> SymbolNetwork:
+            inner = SymbolLayer(embedding, latent, embedding)
+            return SymbolNetwork(inner, getattr(nn, ACTIVATIONS[activation])(), output_layer(embedding, rank, gain))
 
         self.symbol_embedding = nn.Parameter(torch.randn(nonterminals + preterminals, embedding))
         self.start_embedding = nn.Parameter(torch.randn(1, embedding))
         self.preterminal_embedding = nn.Parameter(torch.randn(preterminals, embedding))
         self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
-        self.start = nn.Sequential(*state_network(embedding, latent), output_layer(embedding, nonterminals, gain))
-        self.preterminal_encoder = nn.Sequential(*state_network(embedding, latent))
+        self.start = SymbolNetwork(*state_network(embedding, latent), output_layer(embedding, nonterminals, gain))
+        self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent))
         self.word_layer = output_layer(embedding, words, gain)
 
     def _parts(self, z: Tensor | None) -> dict[str, Part]:
@@ -56,14 +56,12 @@ class TNPCFG(Grammar):
         symbols, n = self.symbol_embedding, self.nonterminals
 
         def part(
-            normalised: Callable[[Tensor], Tensor],
+            normalise: Callable[[Tensor], Tensor],
             embedding: nn.Parameter,
-            network: nn.Sequential,
+            network: SymbolNetwork,
             rows: int | None = None,
         ) -> Part:
-            return Part(
-                lambda: normalised(of_symbols(network, embedding[:rows], z)), [embedding, *network.parameters()]
-            )
+            return Part(lambda: normalise(network(embedding[:rows], z)), [embedding, *network.parameters()])
 
         return {  # the longest first, so that no core is left with it at the end
             "states": part(lambda states: states, self.preterminal_embedding, self.preterminal_encoder),
