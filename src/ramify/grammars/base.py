@@ -108,7 +108,7 @@ class Grammar(nn.Module, ABC):
     @property
     def numbers_a_sentence(self) -> int:
         """What each sentence has for itself besides: of a compound grammar all rules."""
-        return self.rule_numbers + self.preterminals * self.words if self.latent else 0
+        return self.rule_numbers if self.latent else 0
 
 
 class TableGrammar(Grammar):
