@@ -1,4 +1,4 @@
-"""Dense rules: the reference against enumeration of all trees, the scaled path against the reference."""
+"""Dense rules: the reference against enumeration of all trees, the fast paths against the reference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ramify.inference.rules import DenseRules
 from tests.inference.brute_force import derivations, tree_weights
 from tests.inference.random_rules import parameters, random_dense_rules, random_rules, random_scores
 
-ALL = ["reference", "scaled"]
+FAST = ["compiled", "scaled"]
+ALL = ["reference", *FAST]
 SHAPES = [(3, 4), (1, 1), (1, 3), (4, 1), (5, 2)]
 LENGTHS = [[6, 4, 2, 5], [1], [1, 2, 1], [9], [2, 2], [7, 1, 3], [3, 3, 3]]
 both_kinds = pytest.mark.parametrize("per_sentence", [False, True], ids=["shared", "per-sentence"])
@@ -86,25 +87,27 @@ def test_labels_and_tags_equal_enumeration_of_all_derivations(engine):
 
 
 @both_kinds
+@pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-5)])
-def test_the_scaled_path_equals_the_reference(shape, lengths, per_sentence, dtype, tolerance):
+def test_the_fast_paths_equal_the_reference(engine, shape, lengths, per_sentence, dtype, tolerance):
     rules = random_dense_rules(*shape, lengths, per_sentence=per_sentence, dtype=dtype)
     scores = random_scores(rules)
     exact = DenseRules(*(t.detach().double().requires_grad_() for t in parameters(rules).values()), rules.lengths)
     exact_scores = scores.detach().double().requires_grad_()
-    expected, found = inside(exact, exact_scores, "reference"), inside(rules, scores)
+    expected, found = inside(exact, exact_scores, "reference"), inside(rules, scores, engine)
     torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
     assert_same(gradients(rules, scores, found), gradients(exact, exact_scores, expected), tolerance)
 
 
 @both_kinds
+@pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_marginals_equal_the_reference(shape, per_sentence):
+def test_marginals_equal_the_reference(engine, shape, per_sentence):
     rules = random_dense_rules(*shape, [7, 3, 1, 5, 2], per_sentence=per_sentence, sharpness=2)
     scores = random_scores(rules).detach()
-    expected, found = marginals(rules, scores, "reference"), marginals(rules, scores)
+    expected, found = marginals(rules, scores, "reference"), marginals(rules, scores, engine)
     for name, value in vars(expected).items():
         torch.testing.assert_close(
             getattr(found, name), value, rtol=1e-10, atol=1e-12, msg=lambda m, n=name: f"{n}: {m}"
@@ -112,13 +115,14 @@ def test_marginals_equal_the_reference(shape, per_sentence):
 
 
 @both_kinds
-def test_gradients_by_finite_differences(per_sentence):
+@pytest.mark.parametrize("engine", FAST)
+def test_gradients_by_finite_differences(engine, per_sentence):
     rules = random_dense_rules(2, 3, [4, 3], per_sentence=per_sentence)
     scores = torch.zeros(2, 5, 5, dtype=torch.float64, requires_grad=True)
 
     def total(*tensors: torch.Tensor) -> torch.Tensor:
         *rest, span_scores = tensors
-        return inside(DenseRules(*rest, rules.lengths), span_scores)
+        return inside(DenseRules(*rest, rules.lengths), span_scores, engine)
 
     assert torch.autograd.gradcheck(total, (*parameters(rules).values(), scores))
 
@@ -148,11 +152,12 @@ def test_a_low_rank_grammar_written_out_is_the_same_grammar(engine):
         torch.testing.assert_close(value, getattr(expected, name))
 
 
-def test_no_nan_at_length_200_with_extreme_logits():
+@pytest.mark.parametrize("engine", FAST)
+def test_no_nan_at_length_200_with_extreme_logits(engine):
     shape, lengths = (5, 8), [200, 150]
     rules = random_dense_rules(*shape, lengths, sharpness=10, dtype=torch.float32)
     scores = torch.zeros(2, 201, 201, requires_grad=True)
-    log_z = inside(rules, scores)
+    log_z = inside(rules, scores, engine)
     with torch.no_grad():
         exact = inside(random_dense_rules(*shape, lengths, sharpness=10), engine="reference")
     torch.testing.assert_close(log_z.double(), exact, rtol=1e-5, atol=0)

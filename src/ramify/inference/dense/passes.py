@@ -1,18 +1,30 @@
-"""log p(w) of dense rules as a differentiable function, and their marginals: sums over the two scaled passes."""
+"""log p(w) of dense rules as a differentiable function, and their marginals, whatever engine runs the two passes."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ramify.inference.dense.scaled import Chart, count, inside_pass, outside_pass
+from ramify.inference.dense.chart import Chart, count
 from ramify.inference.powers import exp
 from ramify.inference.rules import DenseRules, Marginals
 from ramify.inference.scaling import Scaled, by_fence_posts, posterior_weights, span_family
+from ramify.inference.threads import torch_on_one_core
+
+
+class Engine(Protocol):
+    """A module with the two passes of an algorithm."""
+
+    def inside_pass(self, rules: DenseRules, span_scores: Tensor) -> Chart:  # noqa: D102
+        ...
+
+    def outside_pass(self, chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, Tensor | None]:  # noqa: D102
+        ...
 
 
 @dataclass(frozen=True)
@@ -90,57 +102,64 @@ class _Inside(torch.autograd.Function):
     """log p(w) with the outside pass as its backward pass; gradients of log-probabilities are expected counts."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+    def forward(ctx: Any, engine: Engine, *inputs: Tensor) -> Tensor:
         root, binary, words, lengths, span_scores = inputs
+        ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
         ctx.save_for_backward(root, binary)
-        ctx.chart = inside_pass(DenseRules(root, binary, words, lengths), span_scores)
+        ctx.engine, ctx.chart = engine, engine.inside_pass(DenseRules(root, binary, words, lengths), span_scores)
         log_z: Tensor = ctx.chart.log_z
         return log_z.to(words.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        root, binary = ctx.saved_tensors
-        chart: Chart = ctx.chart
-        outer, phrases = outside_pass(chart, upstream)
-        assert phrases is not None
-        around = _word_gradients(chart, outer, upstream)
-        labels = _symbol_posteriors(chart, outer) * upstream[:, None, None, None]
-        tags = chart.leaves[0] * around.emission
-        spans = labels.sum(-1)
-        spans[:, :, 0] = tags.sum(-1)
-        starts = labels[torch.arange(len(labels), device=labels.device), 0, chart.lengths - 1]
-        g_root = starts if root.dim() == 2 else starts.sum(0)
-        return g_root, _rule_counts(chart, phrases, around, binary), tags, None, by_fence_posts(spans)
+        with torch_on_one_core() if ctx.on_one_core else nullcontext():
+            return None, *_gradients(ctx.engine, ctx.chart, upstream, *ctx.saved_tensors)
 
 
-def inside(rules: DenseRules, span_scores: Tensor) -> Tensor:
+def _gradients(
+    engine: Engine, chart: Chart, upstream: Tensor, root: Tensor, binary: Tensor
+) -> tuple[Tensor | None, ...]:
+    """By the tensors that `_Inside` was given."""
+    outer, phrases = engine.outside_pass(chart, upstream)
+    assert phrases is not None
+    around = _word_gradients(chart, outer, upstream)
+    labels = _symbol_posteriors(chart, outer) * upstream[:, None, None, None]
+    tags = chart.leaves[0] * around.emission
+    spans = labels.sum(-1)
+    spans[:, :, 0] = tags.sum(-1)
+    starts = labels[torch.arange(len(labels), device=labels.device), 0, chart.lengths - 1]
+    g_root = starts if root.dim() == 2 else starts.sum(0)
+    return g_root, _rule_counts(chart, phrases, around, binary), tags, None, by_fence_posts(spans)
+
+
+def inside(engine: Engine, rules: DenseRules, span_scores: Tensor) -> Tensor:
     """log p(w) of each sentence (B,), every span weighted by exp(span_scores[b, i, j]) (B, N+1, N+1)."""
     result: Tensor = _Inside.apply(  # type: ignore[no-untyped-call]
-        rules.root, rules.binary, rules.words, rules.lengths, span_scores
+        engine, rules.root, rules.binary, rules.words, rules.lengths, span_scores
     )
     return result
 
 
-def _all_posteriors(rules: DenseRules, span_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _all_posteriors(engine: Engine, rules: DenseRules, span_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """log p(w) (B,); of labels (B, N, N, n) by start and width; of tags (B, N, p)."""
-    chart = inside_pass(rules, span_scores)
-    outer, _ = outside_pass(chart)
+    chart = engine.inside_pass(rules, span_scores)
+    outer, _ = engine.outside_pass(chart)
     around = _word_gradients(chart, outer, torch.ones_like(rules.words[:, 0, 0]))
     return chart.log_z, _symbol_posteriors(chart, outer), chart.leaves[0] * around.emission
 
 
 @torch.no_grad()
-def symbol_posteriors(rules: DenseRules) -> tuple[Tensor, Tensor]:
+def symbol_posteriors(engine: Engine, rules: DenseRules) -> tuple[Tensor, Tensor]:
     """Of every nonterminal over every span (B, N, N, n), by start and width - 1, and of every tag (B, N, p)."""
     B, N, _ = rules.words.shape
-    return _all_posteriors(rules, rules.words.new_zeros(B, N + 1, N + 1))[1:]
+    return _all_posteriors(engine, rules, rules.words.new_zeros(B, N + 1, N + 1))[1:]
 
 
 @torch.no_grad()
-def marginals(rules: DenseRules, span_scores: Tensor) -> Marginals:
+def marginals(engine: Engine, rules: DenseRules, span_scores: Tensor) -> Marginals:
     """Posteriors of spans, labels and tags from one inside and one outside pass."""
-    log_z, labels, tags = _all_posteriors(rules, span_scores)
+    log_z, labels, tags = _all_posteriors(engine, rules, span_scores)
     spans = labels.sum(-1)
     spans[:, :, 0] = tags.sum(-1)
     label, tag = labels.max(-1), tags.max(-1)
