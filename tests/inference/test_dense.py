@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ramify.inference import low_rank
-from ramify.inference.dense import inside, marginals
+from ramify.inference.dense import compiled, inside, marginals
 from ramify.inference.rules import DenseRules
 from tests.inference.brute_force import derivations, tree_weights
 from tests.inference.random_rules import parameters, random_dense_rules, random_rules, random_scores
@@ -102,6 +102,21 @@ def test_the_fast_paths_equal_the_reference(engine, shape, lengths, per_sentence
 
 
 @both_kinds
+@pytest.mark.parametrize("cores", [2, 3, 8])
+def test_the_cores_share_out_the_sentences(monkeypatch, cores, per_sentence):
+    monkeypatch.setattr(compiled, "SMALLEST_WORK", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    rules = random_dense_rules(3, 4, [6, 4, 1, 5, 2], per_sentence=per_sentence)
+    scores = random_scores(rules)
+    assert len(compiled.pieces(rules)) == min(cores, 5)
+    expected, found = inside(rules, scores, "reference"), inside(rules, scores, "compiled")
+    torch.testing.assert_close(found, expected)
+    assert_same(gradients(rules, scores, found), gradients(rules, scores, expected), 1e-11)
+    expected, found = marginals(rules, scores, "reference"), marginals(rules, scores, "compiled")
+    torch.testing.assert_close(vars(found), vars(expected), rtol=1e-10, atol=1e-12)
+
+
+@both_kinds
 @pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_marginals_equal_the_reference(engine, shape, per_sentence):
@@ -139,6 +154,14 @@ def test_a_batch_equals_its_sentences_one_by_one(engine, per_sentence):
         torch.testing.assert_close(marginals(alone, engine=engine).spans[0], trees.spans[b, : length + 1, : length + 1])
     chosen = torch.tensor([3, 0])
     torch.testing.assert_close(inside(rules.rows(chosen), engine=engine), together[chosen])
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_span_scores_may_be_a_part_of_a_larger_table(engine):
+    rules = random_dense_rules(3, 4, [5, 5, 5])
+    scores = random_scores(rules).detach()
+    expected = inside(rules, scores, engine)[1:]
+    torch.testing.assert_close(inside(rules.rows(slice(1, 3)), scores[1:], engine), expected)
 
 
 @pytest.mark.parametrize("engine", ALL)
@@ -208,6 +231,15 @@ def test_rules_of_probability_zero_get_gradients_without_nan(engine):
     assert not binary.grad[0].any()
 
 
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("name", ["root", "binary", "words"])
+def test_what_is_not_a_number_is_not_taken_for_impossible(engine, name):
+    rules = random_dense_rules(3, 4, [5, 4])
+    spoilt = getattr(rules, name).detach().clone()
+    spoilt[0] = torch.nan
+    assert inside(replace(rules, **{name: spoilt}), engine=engine)[0].isnan()
+
+
 @pytest.mark.parametrize("engine", ALL)
 def test_what_stands_behind_a_sentence_does_not_matter(engine):
     rules = random_dense_rules(3, 4, [3, 5])
@@ -224,3 +256,10 @@ def test_rules_that_do_not_fit_together_are_refused():
         inside(rules, torch.zeros(1, 6, 6))
     with pytest.raises(ValueError, match="engine 'magic' is not one of"):
         inside(rules, engine="magic")
+
+
+def test_compiled_loops_refuse_what_they_were_not_made_for():
+    rules = random_dense_rules(3, 4, [5])
+    with pytest.raises(ValueError, match="takes float32 or float64 on a CPU"):
+        inside(rules.to(torch.bfloat16), engine="compiled")
+    torch.testing.assert_close(inside(rules.to(torch.bfloat16)).double(), inside(rules), rtol=0.05, atol=0)

@@ -72,11 +72,10 @@ class Chart:
     """(B,) log p(w), once the chart is full"""
 
     @classmethod
-    def of_words(cls, rules: DenseRules, span_scores: Tensor) -> Chart:
+    def of_words(cls, blocks: Blocks, rules: DenseRules, span_scores: Tensor) -> Chart:
         """A chart with nothing above the words yet."""
         B, N, _ = rules.words.shape
         n, device = rules.nonterminals, rules.words.device
-        blocks = Blocks.of(rules)
         scores = by_start_and_width(span_scores.to(scale_dtype(device)))
         words = rules.masked_words()
         peak = words.amax(-1)

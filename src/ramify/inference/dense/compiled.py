@@ -7,19 +7,33 @@ grammar takes its time for.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
+from ramify.inference import threads
 from ramify.inference.dense import kernels
-from ramify.inference.dense.chart import Chart
+from ramify.inference.dense.chart import Blocks, Chart
 from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import Scaled, empty_chart, normalise
 
+SMALLEST_WORK = 40e6
+"""Floating-point operations of an inside pass below which a second thread costs more than it brings."""
 
-def inside_pass(rules: DenseRules, span_scores: Tensor) -> Chart:
+
+def pieces(rules: DenseRules) -> list[slice]:
+    """The batch in as many pieces of whole sentences as there are threads, where there is work for them."""
+    B, N, p = rules.words.shape
+    n = rules.nonterminals
+    work = B * N * n * (N * n * (n + N / 3) + 4 * p * n + 2 * p * p)
+    count = min(B, threads.available()) if work > SMALLEST_WORK else 1
+    return [slice(a, b) for a, b in pairwise(B * i // count for i in range(count + 1))]
+
+
+def inside_pass(blocks: Blocks, rules: DenseRules, span_scores: Tensor) -> Chart:
     """All inside vectors, from the words to the whole sentences."""
-    chart = Chart.of_words(rules, span_scores)
+    chart = Chart.of_words(blocks, rules, span_scores)
     B, N, _, n = chart.symbols[0].shape
     cells, word_rules, scores = _cells(chart.symbols), _word_rules(chart), chart.scores.flatten().numpy()
     room = _room(chart, n * n)

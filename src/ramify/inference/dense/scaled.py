@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ramify.inference.dense.chart import Chart, count
+from ramify.inference.dense.chart import Blocks, Chart, count
 from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import (
     Scaled,
@@ -19,9 +19,14 @@ from ramify.inference.scaling import (
 )
 
 
-def inside_pass(rules: DenseRules, span_scores: Tensor) -> Chart:
+def pieces(rules: DenseRules) -> list[slice]:
+    """The batch in one piece: its products are large, and torch shares them out."""
+    return [slice(len(rules.words))]
+
+
+def inside_pass(blocks: Blocks, rules: DenseRules, span_scores: Tensor) -> Chart:
     """All inside vectors, from the words to the whole sentences."""
-    chart = Chart.of_words(rules, span_scores)
+    chart = Chart.of_words(blocks, rules, span_scores)
     symbols, N, dtype = chart.symbols, rules.words.shape[1], rules.words.dtype
     for width in range(2, N + 1):
         starts = N - width + 1
