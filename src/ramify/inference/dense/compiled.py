@@ -1,15 +1,17 @@
 """The CPU path: matrix products by torch, everything around them in compiled loops.
 
 It fills the same charts as scaled.py with a few calls a width instead of dozens, for the calls are what a small
-grammar takes its time for.
+grammar takes its time for. Each core takes some of the sentences.
 """
 
 from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ramify.inference import threads
@@ -19,7 +21,7 @@ from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import Scaled, empty_chart, normalise
 
 SMALLEST_WORK = 40e6
-"""Floating-point operations of an inside pass below which a second thread costs more than it brings."""
+"""Floating-point operations of an inside pass below which a batch stays on one core."""
 
 
 def pieces(rules: DenseRules) -> list[slice]:
@@ -79,18 +81,18 @@ def outside_pass(chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, 
             if counts is not None:
                 kernels.weigh_inside(width, N, *cells, scale.numpy(), log_z, factors, bound, weighed.numpy())
                 _add_counts(counts, weighed, pairs[:, : n * n])
-        kernels.store_outside(
-            width, N, lengths, *starts, found.numpy(), scale.numpy(), scores, *outer_cells, scored
-        )  # fmt: skip
+        given = found.numpy(), scale.numpy(), scores
+        kernels.store_outside(width, N, lengths, *starts, *given, *outer_cells, scored)
     return outer, counts
 
 
-def _cells(chart: Scaled) -> tuple[object, object]:
+def _cells(chart: Scaled) -> tuple[NDArray[Any], NDArray[Any]]:
     """Vectors and scales of a chart as arrays with one row a span."""
     return chart[0].flatten(0, 2).numpy(), chart[1].flatten().numpy()
 
 
-def _word_rules(chart: Chart) -> tuple[object, object]:
+def _word_rules(chart: Chart) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The rules with a word before and behind a phrase as arrays with one matrix a word."""
     return chart.word_left.flatten(0, 1).numpy(), chart.word_right.flatten(0, 1).numpy()
 
 
