@@ -20,8 +20,8 @@ from ramify.inference.dense.chart import Blocks, Chart
 from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import Scaled, empty_chart, normalise
 
-SMALLEST_WORK = 40e6
-"""Floating-point operations of an inside pass below which a batch stays on one core."""
+SMALLEST_WORK = 200e6
+"""Floating-point operations of an inside pass below which a second thread costs more than it brings."""
 
 
 def pieces(rules: DenseRules) -> list[slice]:
