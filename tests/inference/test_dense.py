@@ -1,4 +1,4 @@
-"""Dense rules: the reference against enumeration of all trees, the scaled path against the reference."""
+"""Dense rules: the reference against enumeration of all trees, the fast paths against the reference."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from ramify.inference import low_rank
-from ramify.inference.dense import inside, marginals
+from ramify.inference.dense import compiled, inside, marginals
 from ramify.inference.rules import DenseRules
 from tests.inference.brute_force import derivations, tree_weights
 from tests.inference.random_rules import parameters, random_dense_rules, random_rules, random_scores
 
-ALL = ["reference", "scaled"]
+FAST = ["compiled", "scaled"]
+ALL = ["reference", *FAST]
 SHAPES = [(3, 4), (1, 1), (1, 3), (4, 1), (5, 2)]
 LENGTHS = [[6, 4, 2, 5], [1], [1, 2, 1], [9], [2, 2], [7, 1, 3], [3, 3, 3]]
 both_kinds = pytest.mark.parametrize("per_sentence", [False, True], ids=["shared", "per-sentence"])
@@ -86,25 +87,42 @@ def test_labels_and_tags_equal_enumeration_of_all_derivations(engine):
 
 
 @both_kinds
+@pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-5)])
-def test_the_scaled_path_equals_the_reference(shape, lengths, per_sentence, dtype, tolerance):
+def test_the_fast_paths_equal_the_reference(engine, shape, lengths, per_sentence, dtype, tolerance):
     rules = random_dense_rules(*shape, lengths, per_sentence=per_sentence, dtype=dtype)
     scores = random_scores(rules)
     exact = DenseRules(*(t.detach().double().requires_grad_() for t in parameters(rules).values()), rules.lengths)
     exact_scores = scores.detach().double().requires_grad_()
-    expected, found = inside(exact, exact_scores, "reference"), inside(rules, scores)
+    expected, found = inside(exact, exact_scores, "reference"), inside(rules, scores, engine)
     torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
     assert_same(gradients(rules, scores, found), gradients(exact, exact_scores, expected), tolerance)
 
 
 @both_kinds
+@pytest.mark.parametrize("cores", [2, 3, 8])
+def test_the_cores_share_out_the_sentences(monkeypatch, cores, per_sentence):
+    monkeypatch.setattr(compiled, "SMALLEST_WORK", 0)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+    rules = random_dense_rules(3, 4, [6, 4, 1, 5, 2], per_sentence=per_sentence)
+    scores = random_scores(rules)
+    assert len(compiled.pieces(rules)) == min(cores, 5)
+    expected, found = inside(rules, scores, "reference"), inside(rules, scores, "compiled")
+    torch.testing.assert_close(found, expected)
+    assert_same(gradients(rules, scores, found), gradients(rules, scores, expected), 1e-11)
+    expected, found = marginals(rules, scores, "reference"), marginals(rules, scores, "compiled")
+    torch.testing.assert_close(vars(found), vars(expected), rtol=1e-10, atol=1e-12)
+
+
+@both_kinds
+@pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_marginals_equal_the_reference(shape, per_sentence):
+def test_marginals_equal_the_reference(engine, shape, per_sentence):
     rules = random_dense_rules(*shape, [7, 3, 1, 5, 2], per_sentence=per_sentence, sharpness=2)
     scores = random_scores(rules).detach()
-    expected, found = marginals(rules, scores, "reference"), marginals(rules, scores)
+    expected, found = marginals(rules, scores, "reference"), marginals(rules, scores, engine)
     for name, value in vars(expected).items():
         torch.testing.assert_close(
             getattr(found, name), value, rtol=1e-10, atol=1e-12, msg=lambda m, n=name: f"{n}: {m}"
@@ -112,13 +130,14 @@ def test_marginals_equal_the_reference(shape, per_sentence):
 
 
 @both_kinds
-def test_gradients_by_finite_differences(per_sentence):
+@pytest.mark.parametrize("engine", FAST)
+def test_gradients_by_finite_differences(engine, per_sentence):
     rules = random_dense_rules(2, 3, [4, 3], per_sentence=per_sentence)
     scores = torch.zeros(2, 5, 5, dtype=torch.float64, requires_grad=True)
 
     def total(*tensors: torch.Tensor) -> torch.Tensor:
         *rest, span_scores = tensors
-        return inside(DenseRules(*rest, rules.lengths), span_scores)
+        return inside(DenseRules(*rest, rules.lengths), span_scores, engine)
 
     assert torch.autograd.gradcheck(total, (*parameters(rules).values(), scores))
 
@@ -138,6 +157,14 @@ def test_a_batch_equals_its_sentences_one_by_one(engine, per_sentence):
 
 
 @pytest.mark.parametrize("engine", ALL)
+def test_span_scores_may_be_a_part_of_a_larger_table(engine):
+    rules = random_dense_rules(3, 4, [5, 5, 5])
+    scores = random_scores(rules).detach()
+    expected = inside(rules, scores, engine)[1:]
+    torch.testing.assert_close(inside(rules.rows(slice(1, 3)), scores[1:], engine), expected)
+
+
+@pytest.mark.parametrize("engine", ALL)
 def test_a_low_rank_grammar_written_out_is_the_same_grammar(engine):
     rules = random_rules(4, 5, 6, lengths=[7, 3, 5])
     tensor = torch.einsum("al,bl,cl->abc", rules.head.exp(), rules.left.exp(), rules.right.exp()).log()
@@ -148,11 +175,12 @@ def test_a_low_rank_grammar_written_out_is_the_same_grammar(engine):
         torch.testing.assert_close(value, getattr(expected, name))
 
 
-def test_no_nan_at_length_200_with_extreme_logits():
+@pytest.mark.parametrize("engine", FAST)
+def test_no_nan_at_length_200_with_extreme_logits(engine):
     shape, lengths = (5, 8), [200, 150]
     rules = random_dense_rules(*shape, lengths, sharpness=10, dtype=torch.float32)
     scores = torch.zeros(2, 201, 201, requires_grad=True)
-    log_z = inside(rules, scores)
+    log_z = inside(rules, scores, engine)
     with torch.no_grad():
         exact = inside(random_dense_rules(*shape, lengths, sharpness=10), engine="reference")
     torch.testing.assert_close(log_z.double(), exact, rtol=1e-5, atol=0)
@@ -203,6 +231,15 @@ def test_rules_of_probability_zero_get_gradients_without_nan(engine):
     assert not binary.grad[0].any()
 
 
+@pytest.mark.parametrize("engine", FAST)
+@pytest.mark.parametrize("name", ["root", "binary", "words"])
+def test_what_is_not_a_number_is_not_taken_for_impossible(engine, name):
+    rules = random_dense_rules(3, 4, [5, 4])
+    spoilt = getattr(rules, name).detach().clone()
+    spoilt[0] = torch.nan
+    assert inside(replace(rules, **{name: spoilt}), engine=engine)[0].isnan()
+
+
 @pytest.mark.parametrize("engine", ALL)
 def test_what_stands_behind_a_sentence_does_not_matter(engine):
     rules = random_dense_rules(3, 4, [3, 5])
@@ -219,3 +256,10 @@ def test_rules_that_do_not_fit_together_are_refused():
         inside(rules, torch.zeros(1, 6, 6))
     with pytest.raises(ValueError, match="engine 'magic' is not one of"):
         inside(rules, engine="magic")
+
+
+def test_compiled_loops_refuse_what_they_were_not_made_for():
+    rules = random_dense_rules(3, 4, [5])
+    with pytest.raises(ValueError, match="takes float32 or float64 on a CPU"):
+        inside(rules.to(torch.bfloat16), engine="compiled")
+    torch.testing.assert_close(inside(rules.to(torch.bfloat16)).double(), inside(rules), rtol=0.05, atol=0)

@@ -18,7 +18,8 @@ def inside(rules: Rules, span_scores: Tensor | None = None, engine: str = "auto"
     """log p(w) of each sentence (B,), differentiable in every tensor of the rules and in the span scores.
 
     `span_scores` (B, N+1, N+1) is added to the log-weight of every derivation that has words i..j-1 as a
-    constituent. The engines are those of `dense` and `low_rank`; both know `auto`, `scaled` and `reference`.
+    constituent. The engines are those of `dense` and `low_rank`; both know `auto`, `compiled`, `scaled` and
+    `reference`.
     """
     if isinstance(rules, DenseRules):
         return dense.inside(rules, span_scores, engine)

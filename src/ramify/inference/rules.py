@@ -50,8 +50,8 @@ class _OfABatch:
         moved = self._each(lambda tensor: tensor.to(*args))
         return replace(moved, lengths=moved.lengths.to(self.lengths.dtype))  # type: ignore[type-var]
 
-    def rows(self, chosen: Tensor) -> Self:
-        """The rules for some of the sentences, by a mask or by their places."""
+    def rows(self, chosen: Tensor | slice) -> Self:
+        """The rules for some of the sentences, by a mask, a slice or their places."""
         if self.per_sentence:
             return self._each(lambda tensor: tensor[chosen])
         return replace(self, words=self.words[chosen], lengths=self.lengths[chosen])  # type: ignore[type-var]

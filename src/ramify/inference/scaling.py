@@ -78,7 +78,8 @@ def by_start_and_width(span_scores: Tensor) -> Tensor:
     B, posts, _ = span_scores.shape
     N = posts - 1
     strides = (posts * posts, posts + 1, 1)
-    moved = span_scores.contiguous().as_strided((B, N, N), strides, 1)
+    table = span_scores.contiguous()
+    moved = table.as_strided((B, N, N), strides, table.storage_offset() + 1)  # it may be a part of a larger table
     starts = torch.arange(N, device=span_scores.device)
     fits = starts[:, None] + starts < N
     return torch.where(fits, moved, 0)

@@ -1,18 +1,34 @@
-"""log p(w) of dense rules as a differentiable function, and their marginals: sums over the two scaled passes."""
+"""log p(w) of dense rules as a differentiable function, and their marginals, whatever engine runs the two passes."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ramify.inference.dense.scaled import Chart, count, inside_pass, outside_pass
+from ramify.inference.dense.chart import Blocks, Chart, count
 from ramify.inference.powers import exp
 from ramify.inference.rules import DenseRules, Marginals
 from ramify.inference.scaling import Scaled, by_fence_posts, posterior_weights, span_family
+from ramify.inference.threads import in_pieces, torch_on_one_core
+
+
+class Engine(Protocol):
+    """A module with the two passes of an algorithm, and how it likes a batch to be cut up."""
+
+    def pieces(self, rules: DenseRules) -> list[slice]:  # noqa: D102
+        ...
+
+    def inside_pass(self, blocks: Blocks, rules: DenseRules, span_scores: Tensor) -> Chart:  # noqa: D102
+        ...
+
+    def outside_pass(self, chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, Tensor | None]:  # noqa: D102
+        ...
 
 
 @dataclass(frozen=True)
@@ -69,78 +85,131 @@ def _symbol_posteriors(chart: Chart, outer: Scaled) -> Tensor:
     return vectors * outer[0] * posterior_weights(scales + outer[1], chart.log_z, dtype)[..., None]
 
 
-def _rule_counts(chart: Chart, phrases: Tensor, around: _WordGradients, binary: Tensor) -> Tensor:
+class _Gradients(NamedTuple):
+    """Of sum(upstream * log p(w)) over some sentences."""
+
+    root: Tensor
+    """(B, n)"""
+    rules: tuple[Tensor, ...]
+    """By the probabilities of the rules with two phrases, a word before a phrase, behind it, and two words below"""
+    words: Tensor
+    """(B, N, p)"""
+    span_scores: Tensor
+    """(B, N+1, N+1)"""
+
+
+def _gradients_of(engine: Engine, chart: Chart, upstream: Tensor) -> _Gradients:
+    outer, phrases = engine.outside_pass(chart, upstream)
+    assert phrases is not None
+    around, emission = _word_gradients(chart, outer, upstream), chart.leaves[0]
+    per_sentence = chart.blocks.root.dim() == 2
+    pairs = (emission[:, :-1, :, None] * emission[:, 1:, None, :]).flatten(2)
+    rules = (
+        phrases,
+        count(emission, around.word_left, per_sentence),
+        count(emission, around.word_right, per_sentence),
+        count(pairs, around.pairs, per_sentence),
+    )
+    labels = _symbol_posteriors(chart, outer) * upstream[:, None, None, None]
+    tags = emission * around.emission
+    spans = labels.sum(-1)
+    spans[:, :, 0] = tags.sum(-1)
+    starts = labels[torch.arange(len(labels), device=labels.device), 0, chart.lengths - 1]
+    return _Gradients(starts, rules, tags, by_fence_posts(spans))
+
+
+def _lay_out(rules: tuple[Tensor, ...], binary: Tensor, counts: Tensor) -> None:
     """Expected counts of the binary rules, in the shape of `binary`: probability times derivative."""
-    emission = chart.leaves[0]
-    per_sentence = binary.dim() == 4
+    phrases, word_left, word_right, words = rules
     n, m = binary.shape[-3], binary.shape[-1]
     p = m - n
-    g = torch.empty_like(binary)
-    g[..., :n, :n] = phrases.unflatten(-1, (n, n)).movedim(-3, -2)  # [b, ac] -> [a, b, c]
-    left = count(emission, around.word_left, per_sentence).unflatten(-1, (n, n))  # [t, a, c]
-    g[..., n:, :n] = left.movedim(-3, -2)
-    right = count(emission, around.word_right, per_sentence).unflatten(-1, (n, n))  # [t, a, b]
-    g[..., :n, n:] = right.movedim(-3, -1)
-    both = (emission[:, :-1, :, None] * emission[:, 1:, None, :]).flatten(2)
-    g[..., n:, n:] = count(both, around.pairs, per_sentence).unflatten(-2, (p, p)).movedim(-1, -3)
-    return exp(binary).mul_(g)
+    counts[..., :n, :n] = phrases.unflatten(-1, (n, n)).movedim(-3, -2)  # [b, ac] -> [a, b, c]
+    counts[..., n:, :n] = word_left.unflatten(-1, (n, n)).movedim(-3, -2)  # [t, ac]
+    counts[..., :n, n:] = word_right.unflatten(-1, (n, n)).movedim(-3, -1)  # [t, ab]
+    counts[..., n:, n:] = words.unflatten(-2, (p, p)).movedim(-1, -3)  # [ts, a]
+    counts.mul_(exp(binary))
+
+
+def _charts(engine: Engine, rules: DenseRules, span_scores: Tensor) -> list[Chart]:
+    """The full charts of the batch, piece by piece."""
+    shared = None if rules.per_sentence else Blocks.of(rules)
+
+    def run(piece: slice) -> Chart:
+        some = rules.rows(piece)
+        return engine.inside_pass(shared or Blocks.of(some), some, span_scores[piece])
+
+    return in_pieces(run, engine.pieces(rules))
+
+
+def _gradients(
+    engine: Engine, charts: list[Chart], upstream: Tensor, root: Tensor, binary: Tensor
+) -> tuple[Tensor | None, ...]:
+    """By the tensors that `_Inside` was given."""
+    sizes = [len(chart.lengths) for chart in charts]
+    work = list(zip(charts, upstream.split(sizes), strict=True))
+    found = in_pieces(lambda piece: _gradients_of(engine, *piece), work)
+    starts, words, span_scores = (
+        torch.cat([getattr(each, name) for each in found]) for name in ("root", "words", "span_scores")
+    )
+    g_binary = torch.empty_like(binary)
+    if root.dim() == 2:
+        own = zip((each.rules for each in found), binary.split(sizes), g_binary.split(sizes), strict=True)
+        in_pieces(lambda piece: _lay_out(*piece), list(own))
+        return starts, g_binary, words, None, span_scores
+    total = tuple(reduce(torch.add, parts) for parts in zip(*(each.rules for each in found), strict=True))
+    _lay_out(total, binary, g_binary)
+    return starts.sum(0), g_binary, words, None, span_scores
 
 
 class _Inside(torch.autograd.Function):
     """log p(w) with the outside pass as its backward pass; gradients of log-probabilities are expected counts."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+    def forward(ctx: Any, engine: Engine, *inputs: Tensor) -> Tensor:
         root, binary, words, lengths, span_scores = inputs
+        ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
         ctx.save_for_backward(root, binary)
-        ctx.chart = inside_pass(DenseRules(root, binary, words, lengths), span_scores)
-        log_z: Tensor = ctx.chart.log_z
-        return log_z.to(words.dtype)
+        ctx.engine, ctx.charts = engine, _charts(engine, DenseRules(root, binary, words, lengths), span_scores)
+        return torch.cat([chart.log_z for chart in ctx.charts]).to(words.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        root, binary = ctx.saved_tensors
-        chart: Chart = ctx.chart
-        outer, phrases = outside_pass(chart, upstream)
-        assert phrases is not None
-        around = _word_gradients(chart, outer, upstream)
-        labels = _symbol_posteriors(chart, outer) * upstream[:, None, None, None]
-        tags = chart.leaves[0] * around.emission
-        spans = labels.sum(-1)
-        spans[:, :, 0] = tags.sum(-1)
-        starts = labels[torch.arange(len(labels), device=labels.device), 0, chart.lengths - 1]
-        g_root = starts if root.dim() == 2 else starts.sum(0)
-        return g_root, _rule_counts(chart, phrases, around, binary), tags, None, by_fence_posts(spans)
+        with torch_on_one_core() if ctx.on_one_core else nullcontext():
+            return None, *_gradients(ctx.engine, ctx.charts, upstream, *ctx.saved_tensors)
 
 
-def inside(rules: DenseRules, span_scores: Tensor) -> Tensor:
+def inside(engine: Engine, rules: DenseRules, span_scores: Tensor) -> Tensor:
     """log p(w) of each sentence (B,), every span weighted by exp(span_scores[b, i, j]) (B, N+1, N+1)."""
     result: Tensor = _Inside.apply(  # type: ignore[no-untyped-call]
-        rules.root, rules.binary, rules.words, rules.lengths, span_scores
+        engine, rules.root, rules.binary, rules.words, rules.lengths, span_scores
     )
     return result
 
 
-def _all_posteriors(rules: DenseRules, span_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _all_posteriors(engine: Engine, rules: DenseRules, span_scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """log p(w) (B,); of labels (B, N, N, n) by start and width; of tags (B, N, p)."""
-    chart = inside_pass(rules, span_scores)
-    outer, _ = outside_pass(chart)
-    around = _word_gradients(chart, outer, torch.ones_like(rules.words[:, 0, 0]))
-    return chart.log_z, _symbol_posteriors(chart, outer), chart.leaves[0] * around.emission
+
+    def run(chart: Chart) -> tuple[Tensor, Tensor, Tensor]:
+        outer, _ = engine.outside_pass(chart)
+        around = _word_gradients(chart, outer, torch.ones_like(chart.leaves[0][:, 0, 0]))
+        return chart.log_z, _symbol_posteriors(chart, outer), chart.leaves[0] * around.emission
+
+    log_z, labels, tags = zip(*in_pieces(run, _charts(engine, rules, span_scores)), strict=True)
+    return torch.cat(log_z), torch.cat(labels), torch.cat(tags)
 
 
 @torch.no_grad()
-def symbol_posteriors(rules: DenseRules) -> tuple[Tensor, Tensor]:
+def symbol_posteriors(engine: Engine, rules: DenseRules) -> tuple[Tensor, Tensor]:
     """Of every nonterminal over every span (B, N, N, n), by start and width - 1, and of every tag (B, N, p)."""
     B, N, _ = rules.words.shape
-    return _all_posteriors(rules, rules.words.new_zeros(B, N + 1, N + 1))[1:]
+    return _all_posteriors(engine, rules, rules.words.new_zeros(B, N + 1, N + 1))[1:]
 
 
 @torch.no_grad()
-def marginals(rules: DenseRules, span_scores: Tensor) -> Marginals:
+def marginals(engine: Engine, rules: DenseRules, span_scores: Tensor) -> Marginals:
     """Posteriors of spans, labels and tags from one inside and one outside pass."""
-    log_z, labels, tags = _all_posteriors(rules, span_scores)
+    log_z, labels, tags = _all_posteriors(engine, rules, span_scores)
     spans = labels.sum(-1)
     spans[:, :, 0] = tags.sum(-1)
     label, tag = labels.max(-1), tags.max(-1)

@@ -2,132 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from ramify.inference.powers import exp
+from ramify.inference.dense.chart import Blocks, Chart, count
 from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import (
     Scaled,
     at_width,
-    by_start_and_width,
     empty_chart,
     normalise,
     posterior_weights,
     relative,
-    scale_dtype,
     span_family,
     store,
 )
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """The rule tensor as probabilities, cut by kinds of children and laid out as the passes multiply.
-
-    Shapes are those of shared rules; rules per sentence have a leading dimension B. In the comments a is the parent,
-    b and c are children that are phrases, t and s children that are words.
-    """
-
-    root: Tensor
-    """(n,)"""
-    parents: Tensor
-    """(n n, n) [bc, a]"""
-    left: Tensor
-    """(n n, n) [ac, b]"""
-    right: Tensor
-    """(n n, n) [ab, c]"""
-    word_left: Tensor
-    """(p, n n) [t, ac]"""
-    word_right: Tensor
-    """(p, n n) [t, ab]"""
-    words: Tensor
-    """(p p, n) [ts, a]"""
-
-    @classmethod
-    def of(cls, rules: DenseRules) -> Blocks:
-        """Cut the rule tensor up."""
-        n, tensor = rules.nonterminals, exp(rules.binary)
-        phrases, word_left = tensor[..., :n, :n], tensor[..., n:, :n]
-        word_right, words = tensor[..., :n, n:], tensor[..., n:, n:]
-        return cls(
-            exp(rules.root),
-            phrases.movedim(-3, -1).flatten(-3, -2),
-            phrases.transpose(-2, -1).flatten(-3, -2),
-            phrases.flatten(-3, -2),
-            word_left.movedim(-2, -3).flatten(-2),
-            word_right.movedim(-1, -3).flatten(-2),
-            words.movedim(-3, -1).flatten(-3, -2),
-        )
+def pieces(rules: DenseRules) -> list[slice]:
+    """The batch in one piece: its products are large, and torch shares them out."""
+    return [slice(len(rules.words))]
 
 
-@dataclass
-class Chart:
-    """All that the inside pass leaves behind."""
-
-    blocks: Blocks
-    leaves: Scaled
-    """(B, N, p)"""
-    word_left: Tensor
-    """(B, N, n, n) [a, c] the rules A -> w C with the word's probabilities summed in; scale as the leaves'"""
-    word_right: Tensor
-    """(B, N, n, n) [a, b] the same for A -> B w"""
-    symbols: Scaled
-    """(B, N, N, n) span scores included; zero vectors with the leaves' scales over single words"""
-    scores: Tensor
-    """(B, N, N) span scores by start and width"""
-    lengths: Tensor
-    log_z: Tensor
-    """(B,)"""
-
-
-def inside_pass(rules: DenseRules, span_scores: Tensor) -> Chart:
+def inside_pass(blocks: Blocks, rules: DenseRules, span_scores: Tensor) -> Chart:
     """All inside vectors, from the words to the whole sentences."""
-    B, N, _ = rules.words.shape
-    n, device = rules.nonterminals, rules.words.device
-    blocks = Blocks.of(rules)
-    scores = by_start_and_width(span_scores.to(scale_dtype(device)))
-
-    words = rules.masked_words()
-    peak = words.amax(-1)
-    emission = (words - torch.where(peak == -torch.inf, 0, peak)[..., None]).exp()
-    leaf_scale = peak.to(scores.dtype) + scores[:, :, 0]
-    word_left = (emission @ blocks.word_left).unflatten(-1, (n, n))
-    word_right = (emission @ blocks.word_right).unflatten(-1, (n, n))
-    symbols = empty_chart(B, N, n, words, scores)
-    symbols[1][:, :, 0] = leaf_scale
-
+    chart = Chart.of_words(blocks, rules, span_scores)
+    symbols, N, dtype = chart.symbols, rules.words.shape[1], rules.words.dtype
     for width in range(2, N + 1):
         starts = N - width + 1
-        # Splits after s = 1 .. width-1 words: left child (i, s), right child (i+s, width-s).
-        left, left_scale = span_family(symbols, (starts, width - 1), (N, 1), 0)
-        right, right_scale = span_family(symbols, (starts, width - 1), (N, N - 1), N + width - 2)
-        weights, scale = relative(left_scale + right_scale, words.dtype)
         if width == 2:
-            x = _outer(emission[:, :-1], emission[:, 1:]) @ blocks.words
+            x, scale = chart.pairs_of_words()
         else:
-            below = (word_left[:, :starts] @ right[:, :, 0, :, None]).squeeze(-1)
+            # Splits after s = 1 .. width-1 words: left child (i, s), right child (i+s, width-s).
+            left, left_scale = span_family(symbols, (starts, width - 1), (N, 1), 0)
+            right, right_scale = span_family(symbols, (starts, width - 1), (N, N - 1), N + width - 2)
+            weights, scale = relative(left_scale + right_scale, dtype)
+            below = (chart.word_left[:, :starts] @ right[:, :, 0, :, None]).squeeze(-1)
             x = weights[:, :, :1] * below
-            below = (word_right[:, width - 1 :] @ left[:, :, -1, :, None]).squeeze(-1)
+            below = (chart.word_right[:, width - 1 :] @ left[:, :, -1, :, None]).squeeze(-1)
             x = x + weights[:, :, -1:] * below
         if width > 3:
             pairs = (left * weights[..., None])[:, :, 1:-1].mT @ right[:, :, 1:-1]
-            x = x + pairs.flatten(2) @ blocks.parents
-        store(symbols, width, normalise(x, scale + at_width((symbols[0], scores), width)[1]))
-
-    lengths = rules.lengths.to(device)
-    whole = torch.arange(B, device=device), torch.zeros_like(lengths), lengths - 1
-    log_z = symbols[1][whole] + (symbols[0][whole] * blocks.root).sum(-1).to(scores.dtype).log()
-    # A sentence of one word has no derivation: every start rule leads to a binary rule.
-    log_z = torch.where(lengths > 1, log_z, -torch.inf)
-    return Chart(blocks, (emission, leaf_scale), word_left, word_right, symbols, scores, lengths, log_z)
-
-
-def _outer(a: Tensor, b: Tensor) -> Tensor:
-    """(..., k l) from (..., k) and (..., l)."""
-    return (a[..., :, None] * b[..., None, :]).flatten(-2)
+            x = x + pairs.flatten(2) @ chart.blocks.parents
+        store(symbols, width, normalise(x, scale + at_width((symbols[0], chart.scores), width)[1]))
+    return chart.complete()
 
 
 def outside_pass(chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, Tensor | None]:
@@ -187,8 +105,3 @@ def _joined(into: Scaled, left: Scaled, right: Scaled) -> Scaled:
     vectors[:, :-1] = left[0] * (left[1] - finite[:, :-1]).exp().to(vectors.dtype)[..., None]
     vectors[:, 1:] += right[0] * (right[1] - finite[:, 1:]).exp().to(vectors.dtype)[..., None]
     return vectors, scale
-
-
-def count(a: Tensor, b: Tensor, per_sentence: bool) -> Tensor:
-    """The sum of outer products a_s b_s of vectors (B, S, k) and (B, S, l): (B, k, l), or (k, l) over the batch."""
-    return a.mT @ b if per_sentence else a.flatten(0, 1).T @ b.flatten(0, 1)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ramify.inference.dense.passes import symbol_posteriors
+from ramify.inference.dense import symbol_posteriors
 from ramify.inference.derivations.forest import forest_of
 from ramify.inference.derivations.search import Derivation, KBest, drawn_with, heaviest, walk
 from ramify.inference.log_space import BEST, SUM, log, posteriors_by_autograd
