@@ -69,8 +69,9 @@ def text_lines(data: bytes, _scratch: Path) -> None:
     """Words of text are what Python's own splitting gives, line for line."""
     read = AS_IS.sentences(decoded_lines(io.BytesIO(data), "data"), "data")
     sentences = [sentence.tokens for sentence in read]
-    expected = [tuple(line.split()) for line in data.decode("utf-8").removeprefix("\ufeff").split("\n")]
-    assert sentences == (expected[:-1] if data.endswith(b"\n") or not data else expected)
+    text = data.decode("utf-8").removeprefix("\ufeff")
+    expected = [tuple(line.split()) for line in text.split("\n")]
+    assert sentences == (expected[:-1] if text.endswith("\n") or not text else expected)
 
 
 @_or_one_sentence

@@ -103,9 +103,8 @@ def test_the_fast_paths_equal_the_reference(engine, shape, lengths, per_sentence
 
 @both_kinds
 @pytest.mark.parametrize("cores", [2, 3, 8])
-def test_the_cores_share_out_the_sentences(monkeypatch, cores, per_sentence):
-    monkeypatch.setattr(compiled, "SMALLEST_WORK", 0)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: cores)
+def test_the_cores_share_out_the_sentences(on_cores, cores, per_sentence):
+    on_cores(cores)
     rules = random_dense_rules(3, 4, [6, 4, 1, 5, 2], per_sentence=per_sentence)
     scores = random_scores(rules)
     assert len(compiled.pieces(rules)) == min(cores, 5)

@@ -21,11 +21,8 @@ def plain(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, word_i
 
 
 @pytest.fixture(params=[1, 2, 3])
-def cores(request):
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
+def cores(request, on_cores):
+    on_cores(request.param)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-5)])
@@ -93,17 +90,19 @@ def test_a_block_of_no_words_is_refused():
         word_log_probabilities(*random_layer(2, 2, 2, torch.float32), torch.tensor([0]), 0)
 
 
-def test_pieces_come_back_in_order_from_threads_with_torch_on_one_core():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        found = threads.in_pieces(lambda i: (i, torch.get_num_threads(), torch.is_grad_enabled()), range(5))
-        assert found == [(i, 1, False) for i in range(5)]
-        assert torch.get_num_threads() == 2
-        with threads.torch_on_one_core():
-            assert (torch.get_num_threads(), threads.available()) == (1, 2)
-        assert (torch.get_num_threads(), threads.available()) == (2, 2)
-        with pytest.raises(ZeroDivisionError):
-            threads.in_pieces(lambda i: 1 // i, range(3))
-    finally:
-        torch.set_num_threads(before)
+def test_pieces_come_back_in_order_from_threads_with_torch_on_one_core(on_cores):
+    on_cores(2)
+    found = threads.in_pieces(lambda i: (i, torch.get_num_threads(), torch.is_grad_enabled()), range(5))
+    assert found == [(i, 1, False) for i in range(5)]
+    assert torch.get_num_threads() == 2
+    with threads.torch_on_one_core():
+        assert (torch.get_num_threads(), threads.available()) == (1, 2)
+    assert (torch.get_num_threads(), threads.available()) == (2, 2)
+    with pytest.raises(ZeroDivisionError):
+        threads.in_pieces(lambda i: 1 // i, range(3))
+
+
+def test_little_work_stays_on_one_core(on_cores, monkeypatch):
+    on_cores(2)
+    monkeypatch.setattr(threads, "SMALLEST_WORK", 1000)
+    assert (threads.worth(999), threads.worth(1001)) == (1, 2)

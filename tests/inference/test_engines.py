@@ -210,14 +210,10 @@ def test_rules_that_do_not_fit_together_are_refused():
 
 
 @pytest.fixture
-def many_small_shards(monkeypatch):
-    """Every sentence a piece of its own, on two threads whatever the machine has."""
+def many_small_shards(monkeypatch, on_cores):
+    """Every sentence a piece of its own, on two threads."""
     monkeypatch.setattr("ramify.inference.low_rank.shards.CACHE_BYTES", 1)
-    monkeypatch.setattr("ramify.inference.threads.os.cpu_count", lambda: 2)
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+    on_cores(2)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -16,8 +16,8 @@ def parts():
     first, second = nn.Linear(4, 3, dtype=torch.float64), nn.Linear(4, 2, dtype=torch.float64)
     frozen = nn.Parameter(torch.randn(2, dtype=torch.float64), requires_grad=False)
     return [
-        Part(lambda: first(shared).relu(), [shared, *first.parameters()]),
-        Part(lambda: second(shared[:3]).log_softmax(0) * frozen, [shared, *second.parameters(), frozen]),
+        Part(lambda: first(shared).relu(), [shared, *first.parameters()], 1),
+        Part(lambda: second(shared[:3]).log_softmax(0) * frozen, [shared, *second.parameters(), frozen], 1),
     ]
 
 
@@ -28,17 +28,13 @@ def gradients(results, parts) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
-def test_values_and_gradients_are_those_of_one_after_the_other(parts, cores):
+def test_values_and_gradients_are_those_of_one_after_the_other(parts, cores, on_cores):
     expected = [part.function() for part in parts]
-    before = torch.get_num_threads()
-    torch.set_num_threads(cores)
-    try:
-        found = together(parts)
-        assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
-        found_gradients = gradients(found, parts)
-        with torch.no_grad():
-            assert not together(parts)[0].requires_grad
-    finally:
-        torch.set_num_threads(before)
+    on_cores(cores)
+    found = together(parts)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    found_gradients = gradients(found, parts)
+    with torch.no_grad():
+        assert not together(parts)[0].requires_grad
     for gradient, expected_gradient in zip(found_gradients, gradients(expected, parts), strict=True):
         torch.testing.assert_close(gradient, expected_gradient, rtol=1e-12, atol=1e-12)

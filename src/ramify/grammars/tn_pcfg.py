@@ -61,7 +61,12 @@ class TNPCFG(Grammar):
             network: SymbolNetwork,
             rows: int | None = None,
         ) -> Part:
-            return Part(lambda: normalise(network(embedding[:rows], z)), [embedding, *network.parameters()])
+            matrices = sum(parameter.numel() for parameter in network.parameters())
+            return Part(
+                lambda: normalise(network(embedding[:rows], z)),
+                [embedding, *network.parameters()],
+                2 * len(embedding[:rows]) * matrices,
+            )
 
         return {  # the longest first, so that no core is left with it at the end
             "states": part(lambda states: states, self.preterminal_embedding, self.preterminal_encoder),

@@ -44,9 +44,11 @@ def word_log_probabilities(
 Blocks = list[slice]
 
 
-def _shares(words: int, block: int, device: torch.device) -> list[Blocks]:
+def _shares(states: Tensor, weight: Tensor, block: int) -> list[Blocks]:
     """The vocabulary in one share a core, each in blocks. Sums are taken in order: the same cores, the same bits."""
-    count = min(threads.available(), -(-words // block)) if device.type == "cpu" else 1
+    words = len(weight)
+    cores = threads.worth(2 * len(states) * weight.numel()) if weight.device.type == "cpu" else 1
+    count = min(cores, -(-words // block))
     bounds = [words * i // count for i in range(count + 1)]
     return [
         [slice(begin, min(begin + block, end)) for begin in range(start, end, block)] for start, end in pairwise(bounds)
@@ -85,7 +87,7 @@ class _WordLogProbabilities(torch.autograd.Function):
                 expected.addmm_(probabilities, weight[words])
             return expected
 
-        first, *others = threads.in_pieces(run, _shares(len(weight), ctx.block, weight.device))
+        first, *others = threads.in_pieces(run, _shares(states, weight, ctx.block))
         for other in others:
             first += other
         g_states = torch.baddbmm(first.mul_(counts).view_as(grouped), upstream.mT, weight[word_ids])
@@ -121,5 +123,5 @@ def _log_normaliser(states: Tensor, weight: Tensor, bias: Tensor, block: int) ->
             peak = higher
         return peak, total
 
-    found = threads.in_pieces(run, _shares(len(weight), block, weight.device))
+    found = threads.in_pieces(run, _shares(states, weight, block))
     return torch.cat([peak / LOG2_E + total.log() for peak, total in found], 1).logsumexp(1)

@@ -19,6 +19,9 @@ import torch
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
+SMALLEST_WORK = 100e6
+"""About a millisecond of one core. Less of it took longer in pieces: threads also wait for the interpreter's lock."""
+
 _pools: dict[int, ThreadPoolExecutor] = {}
 _making = threading.Lock()
 _state = threading.local()
@@ -27,6 +30,11 @@ _state = threading.local()
 def available() -> int:
     """How many threads may be used: as many as torch would take (`torch.set_num_threads`)."""
     return getattr(_state, "available", None) or torch.get_num_threads()
+
+
+def worth(work: float) -> int:
+    """How many threads to use for so many floating-point operations: one where more would cost more than they bring."""
+    return available() if work > SMALLEST_WORK else 1
 
 
 @contextmanager

@@ -21,13 +21,15 @@ class Part(NamedTuple):
 
     function: Callable[[], Tensor]
     parameters: Sequence[nn.Parameter]
+    work: float
+    """Floating-point operations, roughly"""
 
 
 def together(parts: Sequence[Part]) -> tuple[Tensor, ...]:
     """The results of all parts; gradients reach their parameters, one of which may belong to several parts."""
     needed = _unique(parameter for part in parts for parameter in part.parameters)
     on_cpu = all(parameter.device.type == "cpu" for parameter in needed)
-    if threads.available() == 1 or not on_cpu or not torch.is_grad_enabled():
+    if threads.worth(sum(part.work for part in parts)) == 1 or not on_cpu or not torch.is_grad_enabled():
         return tuple(part.function() for part in parts)
     results: tuple[Tensor, ...] = _Together.apply(parts, *needed)  # type: ignore[no-untyped-call]
     return results

@@ -12,6 +12,8 @@ from torch import nn
 
 from ramify.inference import threads
 
+NUMBERS_WORK = 40
+"""Floating-point operations of a matrix product in the time that one number is waited for."""
 Vectors = tuple[np.ndarray[Any, Any], ...]
 Share = list[Vectors]
 
@@ -38,7 +40,9 @@ class ClippedAdam(torch.optim.Adam):
             return
         from ramify.training import adam_loops  # compiled, which not every user needs
 
-        shares = _shares([self._vectors(parameter) for parameter in moved], threads.available())
+        vectors = [self._vectors(parameter) for parameter in moved]
+        work = NUMBERS_WORK * sum(len(numbers) for numbers, *_ in vectors)
+        shares = _shares(vectors, threads.worth(work))
 
         def squares(share: Share) -> float:
             return math.fsum(adam_loops.sum_of_squares(gradient) for _, gradient, *_ in share)

@@ -20,16 +20,13 @@ from ramify.inference.dense.chart import Blocks, Chart
 from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import Scaled, empty_chart, normalise
 
-SMALLEST_WORK = 200e6
-"""Floating-point operations of an inside pass below which a second thread costs more than it brings."""
-
 
 def pieces(rules: DenseRules) -> list[slice]:
     """The batch in as many pieces of whole sentences as there are threads, where there is work for them."""
     B, N, p = rules.words.shape
     n = rules.nonterminals
     work = B * N * n * (N * n * (n + N / 3) + 4 * p * n + 2 * p * p)
-    count = min(B, threads.available()) if work > SMALLEST_WORK else 1
+    count = min(B, threads.worth(work))
     return [slice(a, b) for a, b in pairwise(B * i // count for i in range(count + 1))]
 
 

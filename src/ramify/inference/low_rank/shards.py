@@ -17,8 +17,6 @@ from ramify.inference.rules import LowRankRules
 
 CACHE_BYTES = 16 * 2**20
 """About how much of the charts one core works on at a time."""
-SMALLEST_WORK = 40e6
-"""Floating-point operations of an inside pass below which a second thread costs more than it brings."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +83,8 @@ def shards(tables: Tables, rules: LowRankRules) -> list[Shard]:
     spans = N * (N + 1) // 2
     work = B * (spans * d * min(6 * n, 4 * d) + 4 * N * p * d)
     count = min(B, -(-B * spans * (3 * d + n) * rules.words.element_size() // CACHE_BYTES))
-    cores = threads.available()
-    if work > SMALLEST_WORK and cores > 1:
-        count = min(B, -(-count // cores) * cores)
+    cores = threads.worth(work)
+    count = min(B, -(-count // cores) * cores)
     lengths = rules.lengths.numpy().astype(np.int64, copy=False)
     bounds = np.linspace(0, B, count + 1).astype(int).tolist()
     return [Shard(slice(a, b), lengths[a:b]) for a, b in pairwise(bounds)]
