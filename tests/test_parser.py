@@ -74,6 +74,18 @@ def test_the_order_survives_windows_and_batches(parser, monkeypatch):
     assert found == [tuple(words) for words in SENTENCES]
 
 
+def test_a_table_of_words_too_large_to_keep_changes_nothing(parser, monkeypatch):
+    monkeypatch.setattr("ramify.grammars.base.LARGEST_TABLE", 0)
+    torch.manual_seed(0)
+    without = Parser(TNPCFG(5, 6, 7, len(WORDS), embedding=16), parser.vocabulary)
+    assert isinstance(without.grammar, TNPCFG)
+    for found, expected in zip(*(p.analyse_many(SENTENCES) for p in (without, parser)), strict=True):
+        assert found.parse == expected.parse
+        np.testing.assert_allclose(found.posteriors, expected.posteriors, atol=1e-5)
+    scores = (list(p.log_probabilities(SENTENCES)) for p in (without, parser))
+    np.testing.assert_allclose(*scores, rtol=1e-5)
+
+
 def test_an_endless_stream_is_parsed_as_it_comes(parser):
     endless = itertools.repeat(["the", "dog", "barked"])
     assert len(list(itertools.islice(parser.parse_many(endless), 5))) == 5

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 from ramify.grammars.compound import SentenceEncoder
 from ramify.inference.rules import DenseRules, LowRankRules, Rules
 
+LARGEST_TABLE = 2**28
+"""So many word probabilities (1 GB) are kept for parsing; more are made when they are needed."""
+
 
 class SharedRules(NamedTuple):
     """Low-rank rules without the words, as log-probabilities; names as in `LowRankRules`."""
@@ -92,6 +95,14 @@ class Grammar(nn.Module, ABC):
         z = torch.zeros(1, self.latent, device=all_words.device) if z is None else z
         shared = self.shared_rules(z)
         return TableGrammar(type(shared)(*(table[0] for table in shared)), self.emission(all_words[None], z)[0])
+
+    def worked_out(self) -> Grammar:
+        """What to parse with: the grammar with every probability worked out once, unless every sentence has its own.
+
+        Where the table of words would be too large, the grammar itself, which makes what a batch needs in blocks.
+        """
+        too_large = self.preterminals * self.words > LARGEST_TABLE
+        return self if self.latent or too_large else self.tabulated()
 
     @property
     def rule_numbers(self) -> int:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ramify.errors import RamifyError
 from ramify.grammars import Grammar
+from ramify.grammars.base import LARGEST_TABLE
 
 WordIds = NDArray[np.int64]
 
@@ -36,7 +37,7 @@ def chart_bytes(grammar: Grammar, length: int) -> int:
 
 def check_tables_fit(grammar: Grammar, where: str = "") -> None:
     """Refuse a grammar whose probabilities alone are larger than the memory that is free."""
-    needed = 4 * (grammar.rule_numbers + grammar.preterminals * grammar.words)
+    needed = 4 * (grammar.rule_numbers + min(grammar.preterminals * grammar.words, LARGEST_TABLE))
     free = psutil.virtual_memory().available
     if needed > free:
         raise RamifyError(

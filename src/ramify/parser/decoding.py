@@ -145,7 +145,7 @@ def _robust_marginals(rules: Rules) -> Marginals:
 def log_probabilities(grammar: Grammar, sentences: Sequence[WordIds]) -> NDArray[np.float64]:
     """log p(w) of each sentence, in order; an empty one has no derivation. Of a compound grammar a lower bound."""
     device = next(grammar.buffers() if isinstance(grammar, TableGrammar) else grammar.parameters()).device
-    grammar = grammar if grammar.latent else grammar.tabulated()
+    grammar = grammar.worked_out()
     result = np.full(len(sentences), -np.inf)
     nonempty = [place for place, words in enumerate(sentences) if len(words)]
     for batch in memory_batches(grammar, [len(sentences[place]) for place in nonempty]):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
 
 import nltk
 import numpy as np
@@ -48,9 +50,7 @@ class Parser:
         word_rule: WordRule | None = None,
         text_rules: TextRules = AS_IS,
     ) -> None:
-        self.tables: TableGrammar = grammar.tabulated()
-        """Every rule's probability; of a compound grammar the rules at z = 0"""
-        self.grammar: Grammar = grammar if grammar.latent else self.tables
+        self.grammar: Grammar = grammar.worked_out()
         self.vocabulary = vocabulary
         self.word_rule = word_rule
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
@@ -83,10 +83,15 @@ class Parser:
         )
         return cls(tables, vocabulary, grammar.nonterminals, grammar.preterminals)
 
+    @cached_property
+    def tables(self) -> TableGrammar:
+        """Every rule's probability; of a compound grammar the rules at z = 0"""
+        return self.grammar.tabulated()
+
     @property
     def device(self) -> torch.device:
-        """Where the grammar's tables are."""
-        return self.tables.emission_table.device
+        """Where the grammar is."""
+        return next(chain(self.grammar.buffers(), self.grammar.parameters())).device
 
     def parse(self, sentence: GivenSentence) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens."""
