@@ -190,7 +190,16 @@ def split_paths(folder: str | Path) -> dict[str, Path]:
     return found
 
 
-def decoded_lines(handle: Iterable[bytes], source: str, first_line: int = 1, encoding: str = "utf-8") -> Iterator[str]:
+def decoded_lines(handle: Iterable[bytes], source: str) -> Iterator[str]:
+    """The lines of a UTF-8 file; one without line feeds ends its lines with carriage returns, as on old Macs."""
+    lines = decoded(handle, source)
+    for first in lines:
+        yield from [first] if first.endswith("\n") else io.StringIO(first, newline=None)
+        break
+    yield from lines
+
+
+def decoded(handle: Iterable[bytes], source: str, first_line: int = 1, encoding: str = "utf-8") -> Iterator[str]:
     """Lines of text, without a byte order mark; lines that are not in the encoding are named in the error."""
     for number, line in enumerate(handle, start=first_line):
         try:
@@ -201,12 +210,7 @@ def decoded_lines(handle: Iterable[bytes], source: str, first_line: int = 1, enc
                 f"{source}, line {number}: this is not {encoding.upper()}; convert the file, "
                 f"for example with iconv -f {other} -t utf-8."
             ) from error
-        if number > 1:
-            yield text
-        elif text.endswith("\n"):
-            yield text.removeprefix("\ufeff")
-        else:  # a file of one line, or of many that end with a carriage return as on old Macs
-            yield from io.StringIO(text.removeprefix("\ufeff"), newline=None)
+        yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def _files(path: Path, split: str | None) -> list[Path]:

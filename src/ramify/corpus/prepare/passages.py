@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ramify.corpus.brackets import read_brackets
-from ramify.corpus.reading import decoded_lines
+from ramify.corpus.reading import decoded
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
@@ -56,7 +56,7 @@ def read_passages(
 ) -> Iterator[Parse | Corrupt]:
     """The trees of a file in order, and among them the passages that do not read."""
     for first_line, passage in cut(data):
-        lines = decoded_lines(io.BytesIO(passage), name, first_line, encoding)
+        lines = decoded(io.BytesIO(passage), name, first_line, encoding)
         try:
             trees = list(read_brackets(map(line_filter, lines) if line_filter else lines, name, first_line))
         except RamifyError as error:
