@@ -186,6 +186,14 @@ def test_leaves_of_trees_keep_their_places(tmp_path: Path) -> None:
         stream(path, split_sentences=True)
 
 
+@pytest.mark.parametrize("leaf", ["\x1c", "\xa0", "\u2003"])
+def test_a_leaf_that_only_python_takes_for_space_is_a_leaf(tmp_path: Path, leaf: str) -> None:
+    path = tmp_path / "trees"
+    path.write_text(f"(S (NN a) (NN {leaf}))\n", encoding="utf-8")
+    (sentence,) = stream(path)
+    assert sentence.tokens == read_sentences(path).parses[0].words == ("a", leaf)
+
+
 def test_a_text_without_a_splitter_teaches_its_own(tmp_path: Path) -> None:
     path = tmp_path / "prose"
     path.write_text(PROSE * 20)

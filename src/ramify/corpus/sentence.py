@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -38,7 +39,8 @@ class Sentence:
         """A sentence of which only the tokens are known: its text has one space between them."""
         offsets, start = [], 0
         for token in tokens:
-            if not isinstance(token, str) or not token or token.isspace():
+            # Trees know ASCII's white space alone: a separator of other kinds is a leaf like any other.
+            if not isinstance(token, str) or not token.strip(string.whitespace):
                 raise RamifyError(f"{token!r} is no token of a sentence; give a string that is not empty.")
             offsets.append((start, start + len(token)))
             start += len(token) + 1
