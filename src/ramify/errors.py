@@ -22,3 +22,8 @@ class Stopped(BaseException):
     def exit_code(self) -> int:
         """As a shell reports it: 130 after Ctrl-C, 143 after a termination."""
         return 128 + self.signal
+
+
+def shortened(text: str) -> str:
+    """`text` in quotes, cut so that an error stays one readable sentence whatever the file holds."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")

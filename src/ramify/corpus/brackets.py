@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from ramify.corpus.tree import ROOT, UNTAGGED, Parse
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, shortened
 
 OUTERMOST_LABELS = frozenset({"", ROOT, "ROOT", "VROOT"})
 
@@ -115,7 +115,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
                     raise RamifyError(f"{source}, line {line_number}: a ')' closes no bracket; remove it.")
                 if other and other != "(":
                     raise RamifyError(
-                        f"{source}, line {line_number}: {_shortened(other)} stands outside all brackets; "
+                        f"{source}, line {line_number}: {shortened(other)} stands outside all brackets; "
                         "put it into a tree, or read the file as text."
                     )
                 tree = _TreeBuilder(line_number)
@@ -134,7 +134,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
             elif not tree.close():
                 label = f"({tree.label or ''})"
                 raise RamifyError(
-                    f"{source}, line {line_number}: the bracket {_shortened(label)} holds no word; "
+                    f"{source}, line {line_number}: the bracket {shortened(label)} holds no word; "
                     "remove it or give it a word."
                 )
             if tree.complete():
@@ -169,11 +169,6 @@ def write_brackets(parse: Parse) -> str:
 def _escaped(text: str) -> str:
     if _WHITE_SPACE.search(text):
         raise RamifyError(
-            f"{_shortened(text)} contains white space and cannot be written into a bracketed tree; split it."
+            f"{shortened(text)} contains white space and cannot be written into a bracketed tree; split it."
         )
     return text.replace("(", "-LRB-").replace(")", "-RRB-")
-
-
-def _shortened(text: str) -> str:
-    """`text` in quotes, cut so that an error stays one readable sentence whatever the file holds."""
-    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -15,7 +15,7 @@ import nltk
 import numpy as np
 
 from ramify.corpus.tree import Parse
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, shortened
 
 TOLERANCE = 1e-9
 MAX_ATTEMPTS = 10_000
@@ -50,23 +50,24 @@ class BinaryGrammar:
         nonterminals, preterminals = set(self.nonterminals), set(self.preterminals)
         if both := sorted(nonterminals & preterminals):
             raise RamifyError(
-                f"The symbol {both[0]!r} has both binary and lexical rules; give its words another symbol."
+                f"The symbol {shortened(both[0])} has both binary and lexical rules; give its words another symbol."
             )
         for symbol in self.start:
             if symbol not in nonterminals:
-                raise RamifyError(f"The start rules name {symbol!r}, which has no binary rule; add one.")
+                raise RamifyError(f"The start rules name {shortened(symbol)}, which has no binary rule; add one.")
         for parent, left, right, _ in self.binary:
             for child in (left, right):
                 if child not in nonterminals and child not in preterminals:
-                    raise RamifyError(
-                        f"The rule {parent} -> {left} {right} uses {child!r}, which has no rule; add one."
-                    )
+                    rule = shortened(f"{parent} -> {left} {right}")
+                    raise RamifyError(f"The rule {rule} uses {shortened(child)}, which has no rule; add one.")
         _check_sums("the start rules", self.start.values())
         for symbol, choice in self._choices.items():
             if len(set(choice.options)) < len(choice.options):
-                raise RamifyError(f"A rule of {symbol!r} is given twice; merge the two and add their probabilities.")
+                raise RamifyError(
+                    f"A rule of {shortened(symbol)} is given twice; merge the two and add their probabilities."
+                )
         for symbol, probabilities in _by_left_side(self.binary, self.lexical).items():
-            _check_sums(f"the rules of {symbol!r}", probabilities)
+            _check_sums(f"the rules of {shortened(symbol)}", probabilities)
 
     @classmethod
     def from_nltk(cls, grammar: nltk.PCFG) -> BinaryGrammar:
@@ -96,15 +97,17 @@ class BinaryGrammar:
                 start[str(children[0])] += probability
             else:
                 raise RamifyError(
-                    f"The rule {production} is not in Chomsky normal form; every rule must have two symbols "
-                    "or one word on its right side."
+                    f"The rule {shortened(str(production))} is not in Chomsky normal form; every rule must have "
+                    "two symbols or one word on its right side."
                 )
         phrase_mass = {symbol: math.fsum(rules.values()) for symbol, rules in phrases.items()}
         word_mass = {symbol: math.fsum(rules.values()) for symbol, rules in words.items()}
         names = {symbol: symbol + WORD_SUFFIX if symbol in phrases else symbol for symbol in words}
         for symbol, name in names.items():
             if name != symbol and (name in phrases or name in words):
-                raise RamifyError(f"The name {name!r} is needed for the words of {symbol!r}; rename that symbol.")
+                raise RamifyError(
+                    f"The name {shortened(name)} is needed for the words of {shortened(symbol)}; rename that symbol."
+                )
 
         def parts(symbol: str) -> list[tuple[str, float]]:
             """The symbols that stand for `symbol` on a right side, and the share of each."""
@@ -116,7 +119,8 @@ class BinaryGrammar:
         for parent, rules in phrases.items():
             for (left, right), probability in rules.items():
                 for missing in (child for child in (left, right) if not parts(child)):
-                    raise RamifyError(f"The rule {parent} -> {left} {right} uses {missing!r}, which has no rule.")
+                    rule = shortened(f"{parent} -> {left} {right}")
+                    raise RamifyError(f"The rule {rule} uses {shortened(missing)}, which has no rule.")
                 for (left_part, left_share), (right_part, right_share) in product(parts(left), parts(right)):
                     share = probability / phrase_mass[parent] * left_share * right_share
                     binary.append((parent, left_part, right_part, share))
@@ -131,11 +135,13 @@ class BinaryGrammar:
         if not start:
             return cls({top: 1.0}, tuple(binary), tuple(lexical))
         if top in names or top in phrases or top in used or top in start:
-            raise RamifyError(f"The start symbol {top!r} leads to single symbols and has other uses; give it no other.")
+            raise RamifyError(
+                f"The start symbol {shortened(top)} leads to single symbols and has other uses; give it no other."
+            )
         shares = {child: p * share for child, p in start.items() for part, share in parts(child) if part in phrases}
         total = math.fsum(shares.values())
         if not total:
-            raise RamifyError(f"From the start symbol {top!r} no rule leads to two words; add one.")
+            raise RamifyError(f"From the start symbol {shortened(top)} no rule leads to two words; add one.")
         return cls({child: share / total for child, share in shares.items()}, tuple(binary), tuple(lexical))
 
     @property
@@ -227,8 +233,9 @@ def _by_left_side(
 
 def _check_sums(what: str, probabilities: Iterable[float]) -> None:
     values = list(probabilities)
-    if any(not 0 <= value <= 1 + TOLERANCE for value in values):
-        raise RamifyError(f"The probabilities of {what} must lie between 0 and 1; got {values}.")
+    for value in values:
+        if not 0 <= value <= 1 + TOLERANCE:
+            raise RamifyError(f"The probabilities of {what} must lie between 0 and 1; got {value:g}.")
     total = math.fsum(values)
     if abs(total - 1) > TOLERANCE:
         raise RamifyError(f"The probabilities of {what} sum to {total:.9g}; they must sum to 1.")

@@ -14,7 +14,7 @@ from nltk.grammar import ProbabilisticProduction
 
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.tree import ROOT
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, shortened
 from ramify.files import write_atomically
 
 _SYMBOL = re.compile(r"[\w/][\w/^<>-]*")
@@ -50,7 +50,7 @@ def write_rules(path: Path, grammar: BinaryGrammar) -> None:
     """A text file of rules, one a line."""
     for symbol in (*grammar.nonterminals, *grammar.preterminals):
         if not _SYMBOL.fullmatch(symbol):
-            raise RamifyError(f"The symbol {symbol!r} cannot be written in NLTK's notation; rename it.")
+            raise RamifyError(f"The symbol {shortened(symbol)} cannot be written in NLTK's notation; rename it.")
     # NLTK reads no exponents; as many digits as the smallest probability of a float32 softmax asks for.
     lines = [
         f"{parent} -> {' '.join(children) if word is None else _quoted(word)} [{probability:.30f}]\n"
@@ -62,7 +62,7 @@ def write_rules(path: Path, grammar: BinaryGrammar) -> None:
 def _quoted(word: str) -> str:
     quote = "'" if "'" not in word else '"'
     if quote in word or "\n" in word:
-        raise RamifyError(f"The word {word!r} has quotes of both kinds; NLTK's notation cannot hold it.")
+        raise RamifyError(f"The word {shortened(word)} has quotes of both kinds; NLTK's notation cannot hold it.")
     return f"{quote}{word}{quote}"
 
 
