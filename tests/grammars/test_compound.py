@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ramify.grammars import CPCFG, NPCFG, TNPCFG, Grammar
+from ramify.grammars import CPCFG, FAMILIES, NPCFG, TNPCFG, Grammar
 from ramify.grammars.compound import SentenceEncoder
 from ramify.grammars.networks import SymbolLayer, SymbolNetwork
 from ramify.inference.dispatch import inside, marginals
@@ -22,10 +22,10 @@ def compound(family: str) -> Grammar:
     sizes = {"nonterminals": 3, "preterminals": 4, "words": 20, "embedding": 8}
     if family == "tn-pcfg":
         return TNPCFG(**sizes, rank=5, latent=6)
-    return CPCFG(**sizes, latent=6)
+    return FAMILIES[family](**sizes, latent=6)
 
 
-families = pytest.mark.parametrize("family", ["tn-pcfg", "c-pcfg"])
+families = pytest.mark.parametrize("family", ["tn-pcfg", "c-pcfg", "sc-pcfg"])
 
 
 def test_the_divergence_is_the_one_torch_knows():
@@ -70,7 +70,8 @@ def test_every_sentence_has_its_own_rules_and_they_sum_to_one(family):
     assert rules.per_sentence
     torch.testing.assert_close(rules.root.exp().sum(-1), torch.ones(2))
     if isinstance(rules, LowRankRules):
-        tensor = torch.einsum("zal,zbl,zcl->zabc", rules.head.exp(), rules.left.exp(), rules.right.exp())
+        head = torch.eye(3)[None] if rules.head is None else rules.head.exp()
+        tensor = torch.einsum("zal,zbl,zcl->zabc", head.expand(2, -1, -1), rules.left.exp(), rules.right.exp())
     else:
         tensor = rules.binary.exp()
     torch.testing.assert_close(tensor.sum((2, 3)), torch.ones(2, 3))
@@ -97,7 +98,7 @@ def test_a_batch_equals_its_sentences_one_by_one(family):
 def test_a_sample_is_the_same_for_the_same_noise(family):
     grammar = compound(family)
     first, second, third = (
-        grammar.given(WORD_IDS, LENGTHS, torch.Generator().manual_seed(seed))[0].root for seed in (1, 1, 2)
+        grammar.given(WORD_IDS, LENGTHS, torch.Generator().manual_seed(seed))[0].words for seed in (1, 1, 2)
     )
     assert torch.equal(first, second)
     assert not torch.equal(first, third)

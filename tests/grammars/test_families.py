@@ -5,11 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramify.grammars import CPCFG, FAMILIES, NPCFG, TDPCFG, TNPCFG, Grammar, SharedRules, TableGrammar
+from ramify.grammars import CPCFG, FAMILIES, NPCFG, SNPCFG, TDPCFG, TNPCFG, Grammar, SharedRules, TableGrammar
 from ramify.grammars.inspect import normalisation_error, strongest_rules
 from ramify.grammars.td_pcfg import normalised
-from ramify.inference.dispatch import inside
+from ramify.inference.dispatch import inside, marginals
+from ramify.inference.rules import DenseRules, Rules
 
+COMPOUND = ("c-pcfg", "sc-pcfg")
 sizes = st.integers(1, 7)
 
 
@@ -21,6 +23,8 @@ def small(family: str, **more: int) -> Grammar:
 
 
 def dense(shared: SharedRules) -> torch.Tensor:
+    if shared.head is None:
+        return torch.einsum("ba,ca->abc", shared.left.exp(), shared.right.exp())
     return torch.einsum("al,bl,cl->abc", shared.head.exp(), shared.left.exp(), shared.right.exp())
 
 
@@ -66,8 +70,8 @@ def test_dense_families_have_as_many_parameters_as_in_the_paper(family, millions
     assert round(sum(x.numel() for x in grammar.parameters()) / 1e6, 2) == millions
 
 
-@pytest.mark.parametrize("family", ["n-pcfg", "c-pcfg"])
-def test_every_matrix_of_the_dense_families_starts_out_xavier_uniform(family):
+@pytest.mark.parametrize("family", ["n-pcfg", "c-pcfg", "sn-pcfg", "sc-pcfg"])
+def test_every_matrix_of_the_dense_and_simple_families_starts_out_xavier_uniform(family):
     torch.manual_seed(0)
     for name, parameter in small(family).named_parameters():
         if parameter.dim() == 2:
@@ -76,7 +80,7 @@ def test_every_matrix_of_the_dense_families_starts_out_xavier_uniform(family):
             assert parameter.std().item() == pytest.approx(bound / 3**0.5, rel=0.1), name
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "c-pcfg"])
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in COMPOUND])
 def test_the_tables_are_the_same_grammar(family):
     torch.manual_seed(1)
     grammar = small(family)
@@ -115,6 +119,60 @@ def test_unknown_activations_and_empty_sizes_are_refused():
         TNPCFG(4, 6, 5, 30, activation="swish")
     with pytest.raises(ValueError, match="at least one of its rank"):
         TDPCFG(4, 6, 0, 30)
+
+
+def test_a_simple_pcfg_is_the_dense_grammar_of_its_product_rules():
+    """In log p(w), every parameter's gradient, and posteriors, at several lengths."""
+    torch.manual_seed(4)
+    grammar = SNPCFG(5, 7, 30, embedding=16, gain=3).double()
+    word_ids, lengths = torch.randint(30, (4, 9)), torch.tensor([9, 2, 6, 1])
+    rules = grammar.rules(word_ids, lengths)
+    full = DenseRules(rules.root, dense(grammar.shared_rules()).log(), rules.words, lengths)
+
+    def with_gradients(of: Rules, engine: str) -> tuple[torch.Tensor, ...]:
+        log_z = inside(of, engine=engine)
+        return log_z, *torch.autograd.grad(log_z[:3].sum(), list(grammar.parameters()), retain_graph=True)
+
+    expected = with_gradients(full, "reference")
+    for engine in ("compiled", "scaled", "reference"):
+        for ours, theirs in zip(with_gradients(rules, engine), expected, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-11)
+        found, exact = marginals(rules, engine=engine), marginals(full, engine="reference")
+        for name, value in vars(exact).items():
+            torch.testing.assert_close(getattr(found, name), value, rtol=1e-9, atol=1e-11, msg=name)
+
+
+def test_shared_projection_and_tied_embeddings_leave_fewer_parameters():
+    def shapes(**options: bool) -> dict[str, tuple[int, ...]]:
+        with torch.device("meta"):
+            made = TNPCFG(4, 6, 5, 30, embedding=8, **options)
+        return {name: tuple(parameter.shape) for name, parameter in made.named_parameters()}
+
+    own, shared, tied = shapes(), shapes(shared_projection=True), shapes(tied_embeddings=True)
+    to_rank = {f"{network}.2.{part}" for network in ("head", "left", "right") for part in ("weight", "bias")}
+    assert own.keys() - shared.keys() == to_rank
+    assert shared["projection.weight"] == (5, 8)
+    assert own.keys() - tied.keys() == {"preterminal_embedding"}
+
+
+@pytest.mark.parametrize("options", [{"shared_projection": True}, {"tied_embeddings": True}])
+def test_the_options_for_many_symbols_make_grammars_that_learn(options):
+    torch.manual_seed(5)
+    grammar = TNPCFG(4, 6, 5, 30, embedding=16, initialisation="xavier-normal", **options)
+    assert max(normalisation_error(grammar).values()) < 1e-5
+    inside(grammar.rules(torch.arange(12).reshape(2, 6), torch.tensor([6, 6]))).sum().backward()
+    for name, parameter in grammar.named_parameters():
+        assert parameter.grad.abs().max() > 0, name
+
+
+def test_xavier_normal_draws_every_matrix():
+    torch.manual_seed(6)
+    grammar = TNPCFG(90, 110, 150, 300, embedding=60, initialisation="xavier-normal", shared_projection=True)
+    for name, parameter in grammar.named_parameters():
+        if parameter.dim() == 2 and len(parameter) > 1:
+            assert parameter.std().item() == pytest.approx((2 / sum(parameter.shape)) ** 0.5, rel=0.05), name
+    with pytest.raises(ValueError, match="initialisation 'zeros' is not one of"):
+        TNPCFG(4, 6, 5, 30, initialisation="zeros")
 
 
 @settings(max_examples=25)

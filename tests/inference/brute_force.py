@@ -39,7 +39,8 @@ def dense(rules: Rules) -> Tensor:
     """(n, m, m)"""
     if isinstance(rules, DenseRules):
         return rules.binary.exp()
-    return torch.einsum("al,bl,cl->abc", rules.head.exp(), rules.left.exp(), rules.right.exp())
+    head = torch.eye(rules.nonterminals, dtype=rules.left.dtype) if rules.head is None else rules.head.exp()
+    return torch.einsum("al,bl,cl->abc", head, rules.left.exp(), rules.right.exp())
 
 
 def tree_weights(rules: Rules, b: int, span_scores: Tensor) -> dict[Spans, Tensor]:

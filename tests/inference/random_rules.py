@@ -11,14 +11,17 @@ from ramify.inference.rules import DenseRules, LowRankRules, Rules
 def random_rules(
     n: int,
     p: int,
-    d: int,
+    d: int | None,
     lengths: Sequence[int],
     *,
     seed: int = 0,
     sharpness: float = 1.0,
     dtype: torch.dtype = torch.float64,
 ) -> LowRankRules:
-    """Normalised rules from Gaussian logits times `sharpness`; the words are drawn from a vocabulary of 50."""
+    """Normalised rules from Gaussian logits times `sharpness`; the words are drawn from a vocabulary of 50.
+
+    Without a rank d they have no head: those of a Simple PCFG.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def logits(*shape: int) -> Tensor:
@@ -26,14 +29,16 @@ def random_rules(
 
     table = logits(p, 50).log_softmax(1)
     word_ids = torch.randint(50, (len(lengths), max(lengths)), generator=generator)
-    tensors = (
-        logits(n).log_softmax(0),
-        logits(n, d).log_softmax(1),
-        logits(n + p, d).log_softmax(0),
-        logits(n + p, d).log_softmax(0),
-        table.T[word_ids],
-    )
-    return LowRankRules(*(t.to(dtype).requires_grad_() for t in tensors), torch.tensor(lengths))
+    components = n if d is None else d
+    tensors = {
+        "root": logits(n).log_softmax(0),
+        "head": logits(n, components).log_softmax(1),
+        "left": logits(n + p, components).log_softmax(0),
+        "right": logits(n + p, components).log_softmax(0),
+        "words": table.T[word_ids],
+    }
+    made = {name: tensor.to(dtype).requires_grad_() for name, tensor in tensors.items()}
+    return LowRankRules(**made | ({"head": None} if d is None else {}), lengths=torch.tensor(lengths))
 
 
 def random_dense_rules(
@@ -73,4 +78,4 @@ def random_scores(rules: Rules, seed: int = 1) -> Tensor:
 
 
 def parameters(rules: Rules) -> dict[str, Tensor]:
-    return {name: value for name, value in vars(rules).items() if name != "lengths"}
+    return {name: tensor for name, tensor in rules.tensors().items() if name != "lengths"}

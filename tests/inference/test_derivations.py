@@ -47,10 +47,13 @@ def best_components(rules: LowRankRules) -> DenseRules:
     return DenseRules(rules.root, parts.amax(-1), rules.words, rules.lengths)
 
 
-@pytest.mark.parametrize("per_sentence", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "dense, per sentence", "without a head"])
 @pytest.mark.parametrize(("n", "p"), [(2, 3), (1, 1), (3, 2)])
-def test_the_best_and_the_k_best_of_dense_rules(n, p, per_sentence):
-    rules = random_dense_rules(n, p, LENGTHS, per_sentence=per_sentence, sharpness=2)
+def test_the_best_and_the_k_best(n, p, kind):
+    if kind == "without a head":
+        rules = random_rules(n, p, None, LENGTHS, sharpness=2)
+    else:
+        rules = random_dense_rules(n, p, LENGTHS, per_sentence="per" in kind, sharpness=2)
     best = found_by.best_derivations(rules)
     several = found_by.k_best_derivations(rules, 30)
     for b in range(len(LENGTHS)):
@@ -78,8 +81,9 @@ def test_more_than_all_are_all():
         found_by.k_best_derivations(rules, 0)
 
 
-def test_the_best_of_low_rank_rules_is_that_of_the_tensor():
-    rules = random_rules(2, 3, 4, LENGTHS, sharpness=2)
+@pytest.mark.parametrize("rank", [4, None])
+def test_the_best_of_low_rank_rules_is_that_of_the_tensor(rank):
+    rules = random_rules(2, 3, rank, LENGTHS, sharpness=2)
     for b, found in enumerate(found_by.best_derivations(rules)):
         every = enumerated(rules, b)
         if every:
@@ -100,12 +104,13 @@ def test_the_best_in_rank_space_takes_one_component_for_every_rule():
         assert found.log_probability <= exact[b].log_probability
 
 
-@pytest.mark.parametrize("shape", ["dense", "low rank"])
+@pytest.mark.parametrize("shape", ["dense", "low rank", "without a head"])
 def test_samples_come_as_often_as_they_are_probable(shape):
     """Pearson's chi-square, at a level of one in a thousand, with a fixed seed."""
-    rules = (
-        random_dense_rules(2, 2, [3], sharpness=0.5) if shape == "dense" else random_rules(2, 2, 3, [3], sharpness=0.5)
-    )
+    if shape == "dense":
+        rules = random_dense_rules(2, 2, [3], sharpness=0.5)
+    else:
+        rules = random_rules(2, 2, 3 if shape == "low rank" else None, [3], sharpness=0.5)
     every = enumerated(rules, 0)
     total, draws = sum(every.values()), 4000
     forest, rng, same = forest_of(rules.sentence(0), SUM), np.random.default_rng(0), np.random.default_rng(0)
@@ -138,6 +143,12 @@ def test_entropy_of_dense_rules(engine):
         p = np.array(list(enumerated(rules, b).values()) or [1.0])
         p /= p.sum()
         assert entropy == pytest.approx(float(-(p * np.log(p)).sum()))
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_entropy_without_a_head_is_that_of_the_trees(engine):
+    rules = random_rules(2, 3, None, LENGTHS, sharpness=2)
+    torch.testing.assert_close(derivation_entropy(rules, engine), derivation_entropy(found_by.written_out(rules)))
 
 
 @pytest.mark.parametrize("engine", ["auto", "reference"])

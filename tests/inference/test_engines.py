@@ -23,6 +23,9 @@ SHAPES = [
     (2, 5, 3),
     (3, 5, 2),
     (12, 5, 4),
+    # without a head
+    (5, 4, None),
+    (1, 2, None),
 ]
 LENGTHS = [[6, 4, 2, 5], [1], [1, 2, 1], [9], [2, 2], [7, 1, 3]]
 
@@ -45,8 +48,8 @@ def gradients(rules: LowRankRules, scores: torch.Tensor, engine: str) -> tuple[t
 def test_value_and_every_gradient_equal_the_reference(engine, shape, lengths, dtype, tolerance):
     rules = random_rules(*shape, lengths, dtype=dtype)
     scores = random_scores(rules)
-    exact_rules = LowRankRules(
-        *(t.detach().double().requires_grad_() for t in parameters(rules).values()), rules.lengths
+    exact_rules = replace(
+        rules, **{name: t.detach().double().requires_grad_() for name, t in parameters(rules).items()}
     )
     exact_scores = scores.detach().double().requires_grad_()
     expected, expected_gradients = gradients(exact_rules, exact_scores, "reference")
@@ -76,14 +79,14 @@ def test_marginals_equal_the_reference(engine, shape):
 
 
 @pytest.mark.parametrize("engine", FAST)
-@pytest.mark.parametrize("shape", [(3, 4, 7), (7, 4, 3)])
+@pytest.mark.parametrize("shape", [(3, 4, 7), (7, 4, 3), (3, 4, None)])
 def test_gradients_by_finite_differences(engine, shape):
     rules = random_rules(*shape, lengths=[4, 3])
     scores = torch.zeros(2, 5, 5, dtype=torch.float64, requires_grad=True)
 
     def total(*tensors: torch.Tensor) -> torch.Tensor:
         *rest, span_scores = tensors
-        return inside(LowRankRules(*rest, rules.lengths), span_scores, engine)
+        return inside(replace(rules, **dict(zip(parameters(rules), rest, strict=True))), span_scores, engine)
 
     assert torch.autograd.gradcheck(total, (*parameters(rules).values(), scores))
 
@@ -125,7 +128,7 @@ def test_what_stands_behind_a_sentence_does_not_matter(engine):
 
 
 @pytest.mark.parametrize("engine", FAST)
-@pytest.mark.parametrize("shape", [(10, 20, 30), (30, 20, 10)])
+@pytest.mark.parametrize("shape", [(10, 20, 30), (30, 20, 10), (20, 10, None)])
 def test_no_nan_at_length_200_with_extreme_logits(engine, shape):
     rules = random_rules(*shape, lengths=[200, 150], sharpness=20, dtype=torch.float32)
     scores = torch.zeros(2, 201, 201, requires_grad=True)
@@ -141,7 +144,7 @@ def test_no_nan_at_length_200_with_extreme_logits(engine, shape):
 
 
 @pytest.mark.parametrize("engine", ALL)
-@pytest.mark.parametrize("shape", [(3, 4, 7), (7, 4, 3)])
+@pytest.mark.parametrize("shape", [(3, 4, 7), (7, 4, 3), (3, 4, None)])
 def test_an_impossible_sentence_is_reported_and_harms_nobody(engine, shape):
     rules = random_rules(*shape, lengths=[5, 4])
     words = rules.words.detach().clone()

@@ -16,7 +16,7 @@ from tests.inference.brute_force import derivations, tree_weights
 from tests.inference.random_rules import random_rules, random_scores
 
 
-@pytest.mark.parametrize(("n", "p", "d"), [(3, 4, 5), (1, 1, 1), (5, 2, 3), (2, 3, 9)])
+@pytest.mark.parametrize(("n", "p", "d"), [(3, 4, 5), (1, 1, 1), (5, 2, 3), (2, 3, 9), (4, 3, None)])
 @pytest.mark.parametrize("scored", [False, True])
 def test_every_sentence_of_a_ragged_batch_equals_enumeration(n, p, d, scored):
     rules = random_rules(n, p, d, lengths=[8, 1, 2, 3, 4, 5, 6, 7])
@@ -38,8 +38,9 @@ def test_every_sentence_of_a_ragged_batch_equals_enumeration(n, p, d, scored):
         torch.testing.assert_close(found.spans[b], expected)
 
 
-def test_labels_and_tags_equal_enumeration_of_all_derivations():
-    rules = random_rules(2, 3, 4, lengths=[4, 3, 2])
+@pytest.mark.parametrize("rank", [4, None])
+def test_labels_and_tags_equal_enumeration_of_all_derivations(rank):
+    rules = random_rules(2, 3, rank, lengths=[4, 3, 2])
     found = marginals(rules, engine="reference")
     for b, length in enumerate(rules.lengths.tolist()):
         labels: dict[tuple[int, int, int], float] = {}

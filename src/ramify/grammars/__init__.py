@@ -11,12 +11,16 @@ if TYPE_CHECKING:
     from ramify.grammars.c_pcfg import CPCFG
     from ramify.grammars.em_pcfg import EMPCFG
     from ramify.grammars.n_pcfg import NPCFG
+    from ramify.grammars.sc_pcfg import SCPCFG
+    from ramify.grammars.sn_pcfg import SNPCFG
     from ramify.grammars.td_pcfg import TDPCFG
     from ramify.grammars.tn_pcfg import TNPCFG
 
 _FAMILIES = {
     "tn-pcfg": ("ramify.grammars.tn_pcfg", "TNPCFG"),
     "td-pcfg": ("ramify.grammars.td_pcfg", "TDPCFG"),
+    "sn-pcfg": ("ramify.grammars.sn_pcfg", "SNPCFG"),
+    "sc-pcfg": ("ramify.grammars.sc_pcfg", "SCPCFG"),
     "n-pcfg": ("ramify.grammars.n_pcfg", "NPCFG"),
     "c-pcfg": ("ramify.grammars.c_pcfg", "CPCFG"),
     "em-pcfg": ("ramify.grammars.em_pcfg", "EMPCFG"),
@@ -29,6 +33,8 @@ __all__ = [
     "EMPCFG",
     "FAMILIES",
     "NPCFG",
+    "SCPCFG",
+    "SNPCFG",
     "TDPCFG",
     "TNPCFG",
     "Grammar",

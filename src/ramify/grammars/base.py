@@ -20,13 +20,19 @@ class SharedRules(NamedTuple):
     """Low-rank rules without the words, as log-probabilities; names as in `LowRankRules`."""
 
     root: Tensor
-    head: Tensor
+    head: Tensor | None
     left: Tensor
     right: Tensor
 
     def with_words(self, words: Tensor, lengths: Tensor) -> LowRankRules:
         """The rules of a batch with its words (B, N, p)."""
         return LowRankRules(*self, words, lengths)
+
+    def components_of(self, parent: int) -> tuple[Tensor, Tensor]:
+        """(m, k) log U[A] V and (m, k) log W, of the k components that nonterminal A has: all of them, or its own."""
+        if self.head is None:
+            return self.left[:, [parent]], self.right[:, [parent]]
+        return self.left + self.head[parent], self.right
 
 
 class SharedDenseRules(NamedTuple):
@@ -46,6 +52,9 @@ class Grammar(nn.Module, ABC):
     A compound grammar (Kim, Dyer and Rush 2019) makes every sentence its own rules from a vector z of size `latent`,
     of which an encoder knows the distribution given the words; its log p(w) is a lower bound.
     """
+
+    is_simple = False
+    """Whether every nonterminal is a rank component of its own (`LowRankRules` without a head)"""
 
     def __init__(self, nonterminals: int, preterminals: int, rank: int | None, words: int, latent: int = 0) -> None:
         super().__init__()
@@ -94,7 +103,8 @@ class Grammar(nn.Module, ABC):
             return TableGrammar(self.shared_rules(), self.emission(all_words))
         z = torch.zeros(1, self.latent, device=all_words.device) if z is None else z
         shared = self.shared_rules(z)
-        return TableGrammar(type(shared)(*(table[0] for table in shared)), self.emission(all_words[None], z)[0])
+        of_one = type(shared)(*(None if table is None else table[0] for table in shared))  # type: ignore[arg-type]
+        return TableGrammar(of_one, self.emission(all_words[None], z)[0])
 
     def worked_out(self) -> Grammar:
         """What to parse with: the grammar with every probability worked out once, unless every sentence has its own.
@@ -108,7 +118,7 @@ class Grammar(nn.Module, ABC):
     def rule_numbers(self) -> int:
         """How many numbers its binary rules are."""
         n, m = self.nonterminals, self.nonterminals + self.preterminals
-        return n * m * m if self.rank is None else (n + 2 * m) * self.rank
+        return n * m * m if self.rank is None else (2 * m + (0 if self.is_simple else n)) * self.rank
 
     @property
     def numbers_a_span(self) -> int:
@@ -127,11 +137,12 @@ class TableGrammar(Grammar):
 
     def __init__(self, shared: SharedRules | SharedDenseRules, emission: Tensor) -> None:
         words, preterminals = emission.shape
-        rank = shared.head.shape[-1] if isinstance(shared, SharedRules) else None
+        rank = shared.left.shape[-1] if isinstance(shared, SharedRules) else None
         super().__init__(shared.root.shape[-1], preterminals, rank, words)
         self._kind = type(shared)
+        self.is_simple = isinstance(shared, SharedRules) and shared.head is None
         for name, table in (*shared._asdict().items(), ("emission_table", emission)):
-            self.register_buffer(name, table.detach())
+            self.register_buffer(name, None if table is None else table.detach())
 
     emission_table: Tensor
     """(q, p)"""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from ramify.grammars.compound import LATENT
 from ramify.grammars.n_pcfg import NPCFG
-
-LATENT = 64
-"""Size of z, as in the paper."""
 
 
 class CPCFG(NPCFG):

@@ -77,15 +77,17 @@ class _Cumulative:
         if isinstance(shared, SharedDenseRules):
             self.binary: list[NDArray[np.float64]] = [_running(shared.binary.flatten(1))]
         else:
-            self.binary = [_running(shared.head), _running(shared.left.T), _running(shared.right.T)]
+            self.binary = [_running(table.T) for table in (shared.left, shared.right)]
+            self.head = None if shared.head is None else _running(shared.head)
 
     def children(self, parent: int, rng: np.random.Generator) -> tuple[int, int]:
         """A pair of children of a nonterminal, of a low-rank grammar by way of a rank component."""
-        first = _draw(self.binary[0][parent], rng)
         if len(self.binary) == 1:
-            left, right = divmod(first, self.symbols)
+            left, right = divmod(_draw(self.binary[0][parent], rng), self.symbols)
             return left, right
-        return _draw(self.binary[1][first], rng), _draw(self.binary[2][first], rng)
+        component = parent if self.head is None else _draw(self.head[parent], rng)
+        left, right = (_draw(table[component], rng) for table in self.binary)
+        return left, right
 
 
 def _running(log_probabilities: Tensor) -> NDArray[np.float64]:

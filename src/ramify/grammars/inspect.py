@@ -32,15 +32,12 @@ def normalisation_error(grammar: Grammar) -> dict[str, float]:
         binary = shared.binary.exp().sum((1, 2), dtype=torch.float64)
         sums = {"start rules": shared.root.double().exp().sum(), "binary rules": binary, "words": words}
         return {name: float((total - 1).abs().max()) for name, total in sums.items()}
-    root, head, left, right = (table.double().exp() for table in shared)
-    used = head.amax(0) > 0
-    sums = {
-        "start rules": root.sum(),
-        "head (U)": head.sum(1),
-        "left (V)": left.sum(0)[used],
-        "right (W)": right.sum(0)[used],
-        "words": words,
-    }
+    root, left, right = (table.double().exp() for table in (shared.root, shared.left, shared.right))
+    sums = {"start rules": root.sum(), "left (V)": left.sum(0), "right (W)": right.sum(0), "words": words}
+    if shared.head is not None:
+        head = shared.head.double().exp()
+        used = head.amax(0) > 0
+        sums |= {"head (U)": head.sum(1), "left (V)": sums["left (V)"][used], "right (W)": sums["right (W)"][used]}
     return {name: float((total - 1).abs().max()) for name, total in sums.items()}
 
 
@@ -56,8 +53,7 @@ def strongest_rules(grammar: Grammar, parent: int, count: int = 10, block: int =
             Rule(parent, at // m, at % m, value)
             for at, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)
         ]
-    weighted = (shared.left + shared.head[parent]).exp()  # (m, d)
-    right = shared.right.exp()
+    weighted, right = (table.exp() for table in shared.components_of(parent))  # (m, k)
     m = right.shape[0]
     best = right.new_zeros(0), torch.zeros(0, dtype=torch.long, device=right.device)
     for start in range(0, m, block):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.grammars.base import Grammar, SharedDenseRules
-from ramify.grammars.networks import SymbolLayer, SymbolNetwork, state_network
+from ramify.grammars.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
 from ramify.inference.emission import word_log_probabilities
 
 
@@ -36,12 +36,8 @@ class NPCFG(Grammar):
         self.rule_layer = SymbolLayer(embedding, latent, symbols**2)
         self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent))
         self.word_layer = nn.Linear(embedding, words)
-        for parameter in self.parameters():
-            if parameter.dim() > 1:
-                nn.init.xavier_uniform_(parameter)
-        with torch.no_grad():
-            for layer in (self.start_layer, self.rule_layer, self.word_layer):
-                layer.weight *= gain
+        initialise(self, "xavier-uniform")
+        multiply_weights([self.start_layer, self.rule_layer, self.word_layer], gain)
 
     def shared_rules(self, z: Tensor | None = None) -> SharedDenseRules:
         """Start and binary rules; with z (B, latent) one set for each sentence."""

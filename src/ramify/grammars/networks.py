@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
+
+from ramify.grammars.choices import INITIALISATIONS
 
 
 class Residual(nn.Module):
@@ -51,14 +55,25 @@ class SymbolNetwork(nn.Sequential):
         return x
 
 
-def state_network(embedding: int, latent: int = 0) -> list[nn.Module]:
-    """The layers before the output of start and word networks: Linear, two residual blocks."""
-    return [SymbolLayer(embedding, latent, embedding), Residual(embedding), Residual(embedding)]
+def state_network(embedding: int, latent: int = 0, blocks: int = 2) -> list[nn.Module]:
+    """The layers before the output of start and word networks: Linear, residual blocks."""
+    return [SymbolLayer(embedding, latent, embedding), *(Residual(embedding) for _ in range(blocks))]
 
 
-def output_layer(embedding: int, size: int, gain: float) -> nn.Linear:
-    """A linear layer with its initial weights multiplied by `gain`."""
-    layer = nn.Linear(embedding, size)
+def initialise(network: nn.Module, how: str) -> None:
+    """Draw every matrix anew, embeddings too; `own` leaves what the layers began with."""
+    if how not in INITIALISATIONS:
+        raise ValueError(f"initialisation {how!r} is not one of {', '.join(INITIALISATIONS)}")
+    if how != "own":
+        draw = nn.init.xavier_normal_ if how == "xavier-normal" else nn.init.xavier_uniform_
+        for parameter in network.parameters():
+            if parameter.dim() > 1:
+                draw(parameter)
+
+
+def multiply_weights(layers: Iterable[nn.Module], gain: float) -> None:
+    """Multiply the initial weights of linear layers."""
     with torch.no_grad():
-        layer.weight *= gain
-    return layer
+        for layer in layers:
+            assert isinstance(layer, nn.Linear)
+            layer.weight *= gain

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
-from ramify.grammars.activations import ACTIVATIONS
-from ramify.grammars.base import Grammar, SharedRules
-from ramify.grammars.networks import SymbolLayer, SymbolNetwork, output_layer, state_network
-from ramify.inference.emission import word_log_probabilities
-from ramify.inference.rules import LowRankRules
-from ramify.inference.together import Part, together
+from ramify.grammars.choices import ACTIVATIONS
+from ramify.grammars.in_parts import LowRankGrammar, part
+from ramify.grammars.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
+from ramify.inference.together import Part
 
 
-class TNPCFG(Grammar):
+class TNPCFG(LowRankGrammar):
     """Embeddings are unit Gaussian, linear layers keep PyTorch's own initialisation, as in the paper.
 
     `activation` is the one inside the three networks f_u, f_v, f_w of the binary rules (the paper's ablation);
     the start and word networks always use ReLU. `gain` multiplies the initial weights of all output layers. With 1,
     as in the paper, every distribution starts nearly uniform, so all symbols are nearly alike, and it takes
     many steps to tell them apart; a larger gain parts them from the start. With `latent` it is a compound grammar.
+
+    What its successors for thousands of symbols do otherwise (Yang, Liu and Tu 2022): with `shared_projection` f_u, f_v
+    and f_w end in one and the same projection to the rank, with `tied_embeddings` rules and words share the embeddings
+    of the preterminals, and with the `initialisation` xavier-normal every matrix begins so, embeddings too.
     """
 
     def __init__(
@@ -34,67 +34,48 @@ class TNPCFG(Grammar):
         activation: str = "relu",
         gain: float = 1.0,
         latent: int = 0,
+        shared_projection: bool = False,
+        tied_embeddings: bool = False,
+        initialisation: str = "own",
     ) -> None:
         super().__init__(nonterminals, preterminals, rank, words, latent)
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r} is not one of {', '.join(ACTIVATIONS)}")
-
-        def rule_network() -> SymbolNetwork:
-            inner = SymbolLayer(embedding, latent, embedding)
-            return SymbolNetwork(inner, getattr(nn, ACTIVATIONS[activation])(), output_layer(embedding, rank, gain))
-
         self.symbol_embedding = nn.Parameter(torch.randn(nonterminals + preterminals, embedding))
         self.start_embedding = nn.Parameter(torch.randn(1, embedding))
-        self.preterminal_embedding = nn.Parameter(torch.randn(preterminals, embedding))
+        self.preterminal_embedding = None if tied_embeddings else nn.Parameter(torch.randn(preterminals, embedding))
+
+        def rule_network() -> SymbolNetwork:
+            inner = SymbolLayer(embedding, latent, embedding), getattr(nn, ACTIVATIONS[activation])()
+            return SymbolNetwork(*inner, *(() if shared_projection else (nn.Linear(embedding, rank),)))
+
         self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
-        self.start = SymbolNetwork(*state_network(embedding, latent), output_layer(embedding, nonterminals, gain))
+        self.projection = nn.Linear(embedding, rank, bias=False) if shared_projection else nn.Identity()
+        self.start = SymbolNetwork(*state_network(embedding, latent), nn.Linear(embedding, nonterminals))
         self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent))
-        self.word_layer = output_layer(embedding, words, gain)
+        self.word_layer = nn.Linear(embedding, words)
+        initialise(self, initialisation)
+        to_rank = [self.projection] if shared_projection else [self.head[-1], self.left[-1], self.right[-1]]
+        multiply_weights([*to_rank, self.start[-1], self.word_layer], gain)
 
     def _parts(self, z: Tensor | None) -> dict[str, Part]:
-        """Start and binary rules, normalised as Theorem 1 asks, and the states that the words are drawn from."""
-        symbols, n = self.symbol_embedding, self.nonterminals
+        symbols, n, p = self.symbol_embedding, self.nonterminals, self.preterminals
+        tags = symbols if self.preterminal_embedding is None else self.preterminal_embedding
 
-        def part(
-            normalise: Callable[[Tensor], Tensor],
-            embedding: nn.Parameter,
-            network: SymbolNetwork,
-            rows: int | None = None,
-        ) -> Part:
-            matrices = sum(parameter.numel() for parameter in network.parameters())
-            return Part(
-                lambda: normalise(network(embedding[:rows], z)),
-                [embedding, *network.parameters()],
-                2 * len(embedding[:rows]) * matrices,
-            )
+        def rules(network: SymbolNetwork, rows: int, summing_to_one: int) -> Part:
+            def made() -> Tensor:
+                logits: Tensor = self.projection(network(symbols[:rows], z))
+                return logits.log_softmax(summing_to_one)
 
-        return {  # the longest first, so that no core is left with it at the end
-            "states": part(lambda states: states, self.preterminal_embedding, self.preterminal_encoder),
-            "left": part(lambda logits: logits.log_softmax(-2), symbols, self.left),
-            "right": part(lambda logits: logits.log_softmax(-2), symbols, self.right),
-            "head": part(lambda logits: logits.log_softmax(-1), symbols, self.head, n),
-            "root": part(lambda logits: logits.squeeze(-2).log_softmax(-1), self.start_embedding, self.start),
-        }
+            return part(made, rows, [symbols], network, self.projection)
 
-    def _run(self, z: Tensor | None, *names: str) -> dict[str, Tensor]:
-        parts = {name: part for name, part in self._parts(z).items() if name in names}
-        if z is not None:  # through which gradients must go too
-            return {name: part.function() for name, part in parts.items()}
-        return dict(zip(parts, together(list(parts.values())), strict=True))
-
-    def shared_rules(self, z: Tensor | None = None) -> SharedRules:
-        """Start and binary rules; with z (B, latent) one set for each sentence."""
-        return SharedRules(**self._run(z, *SharedRules._fields))
-
-    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
-        """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
-        return self._words(self._run(z, "states")["states"], word_ids)
-
-    def _words(self, states: Tensor, word_ids: Tensor) -> Tensor:
-        return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)
-
-    def rules_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> LowRankRules:
-        """The rules for a batch of sentences (B, N), all networks at the same time."""
-        made = self._run(z, "states", *SharedRules._fields)
-        words = self._words(made.pop("states"), word_ids)
-        return LowRankRules(**made, words=words, lengths=lengths)
+        return {
+            "states": part(lambda: self.preterminal_encoder(tags[-p:], z), p, [tags], self.preterminal_encoder),
+            "left": rules(self.left, n + p, -2),
+            "right": rules(self.right, n + p, -2),
+            "head": rules(self.head, n, -1),
+            "root": part(
+                lambda: self.start(self.start_embedding, z).squeeze(-2).log_softmax(-1),
+                1, [self.start_embedding], self.start,
+            ),
+        }  # fmt: skip

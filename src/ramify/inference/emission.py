@@ -24,16 +24,19 @@ BLOCK_NUMBERS, BLOCK_WORDS = 2**18, (256, 2048)
 
 
 def word_log_probabilities(
-    states: Tensor, weight: Tensor, bias: Tensor, word_ids: Tensor, block: int | None = None
+    states: Tensor, weight: Tensor, bias: Tensor | None, word_ids: Tensor, block: int | None = None
 ) -> Tensor:
     """log p(T -> w) (..., p) of the words given by their numbers (...).
 
-    p(T -> w) is the softmax over all q words of states (p, e) times weight (q, e), plus bias (q,). States (B, p, e) are
-    each sentence's own, for words (B, N). Differentiable in states, weight and bias. A block holds `block` words.
+    p(T -> w) is the softmax over all q words of states (p, e) times weight (q, e), plus bias (q,) if there is one.
+    States (B, p, e) are each sentence's own, for words (B, N). Differentiable in states, weight and bias. A block holds
+    `block` words.
     """
     if block is None:
         least, most = BLOCK_WORDS
         block = min(most, max(least, BLOCK_NUMBERS // states[..., 0].numel()))
+    if bias is None:
+        bias = weight.new_zeros(len(weight))
     if block < 1:
         raise ValueError(f"a block must hold at least one word, not {block}")
     grouped, ids = (states, word_ids) if states.dim() == 3 else (states[None], word_ids.reshape(1, -1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -22,16 +22,16 @@ def derivation_entropy(rules: Rules, engine: str = "auto") -> Tensor:
     result = []
     for b in range(len(rules.lengths)):
         alone = rules.sentence(b)
-        names = [f.name for f in fields(alone) if f.name != "lengths"]
-        tensors = [getattr(alone, name).detach().requires_grad_() for name in names]
-        log_z = inside(replace(alone, **dict(zip(names, tensors, strict=True))), engine=engine)
+        named = {name: t.detach().requires_grad_() for name, t in alone.tensors().items() if name != "lengths"}
+        renewed = replace(alone, **named)  # type: ignore[arg-type]
+        log_z = inside(renewed, engine=engine)
         if log_z == -torch.inf:
             result.append(log_z.new_zeros(()))
             continue
-        counts = torch.autograd.grad(log_z.sum(), tensors)
+        counts = torch.autograd.grad(log_z.sum(), list(named.values()))
         expected = sum(
             torch.where(number > 0, number * tensor, 0).sum(dtype=torch.float64)
-            for number, tensor in zip(counts, tensors, strict=True)
+            for number, tensor in zip(counts, named.values(), strict=True)
         )
         result.append((log_z[0] - expected).to(log_z.dtype))
     return torch.stack(result).detach()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -60,12 +61,16 @@ class _OfABatch:
         """The rules for sentence b alone, without a batch dimension where that is possible."""
         alone = {"words": self.words[b : b + 1], "lengths": self.lengths[b : b + 1]}
         if self.per_sentence:
-            names = (f.name for f in fields(self) if f.name not in alone)  # type: ignore[arg-type]
-            alone |= {name: getattr(self, name)[b] for name in names}
+            alone |= {name: tensor[b] for name, tensor in self.tensors().items() if name not in alone}
         return replace(self, **alone)  # type: ignore[type-var]
 
-    def _each(self, change: Any) -> Self:
-        changed = {f.name: change(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+    def tensors(self) -> dict[str, Tensor]:
+        """All that there are, by name."""
+        named = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        return {name: tensor for name, tensor in named.items() if tensor is not None}
+
+    def _each(self, change: Callable[[Any], Tensor]) -> Self:
+        changed = {name: change(tensor) for name, tensor in self.tensors().items()}
         return replace(self, **changed)  # type: ignore[type-var]
 
     def masked_words(self) -> Tensor:
@@ -80,13 +85,14 @@ class LowRankRules(_OfABatch):
     """The rules of a PCFG whose rule tensor is in Kruskal form, as log-probabilities (Yang et al. 2021, sec. 4).
 
     p(A -> B C) = sum_l U[A, l] V[B, l] W[C, l], children counted as the n nonterminals and then the p
-    preterminals (m = n + p). Shapes are those of shared rules.
+    preterminals (m = n + p). Shapes are those of shared rules. Without a head U is the identity and d = n, which is a
+    Simple PCFG, p(A -> B C) = V[B, A] W[C, A] (Liu et al. 2023).
     """
 
     root: Tensor
     """(n,) log p(S -> A)"""
-    head: Tensor
-    """(n, d) log U"""
+    head: Tensor | None
+    """(n, d) log U, or None for the identity"""
     left: Tensor
     """(m, d) log V"""
     right: Tensor
@@ -97,8 +103,14 @@ class LowRankRules(_OfABatch):
     """(B,) number of words of each sentence"""
 
     def __post_init__(self) -> None:
-        n, d, p = self.nonterminals, self.head.shape[-1], self.words.shape[-1]
-        self._check({"root": (n,), "head": (n, d), "left": (n + p, d), "right": (n + p, d)})
+        n, d, p = self.nonterminals, self.rank, self.words.shape[-1]
+        shapes = {"root": (n,), "left": (n + p, d), "right": (n + p, d)}
+        self._check(shapes if self.head is None else shapes | {"head": (n, d)})
+
+    @property
+    def rank(self) -> int:
+        """d, the number of components."""
+        return self.nonterminals if self.head is None else self.head.shape[-1]
 
 
 @dataclass(frozen=True)

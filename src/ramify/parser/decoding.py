@@ -48,7 +48,7 @@ def check_decoder(grammar: Grammar, decoder: str, seed: int = 0) -> None:
     if seed < 0:
         raise RamifyError(f"seed is {seed}, but must be at least 0.")
     n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
-    if decoder == "viterbi" and grammar.rank is not None and n * m * m > MOST_RULES:
+    if decoder == "viterbi" and grammar.rank is not None and not grammar.is_simple and n * m * m > MOST_RULES:
         raise RamifyError(
             f"The best parse of this grammar needs its {n} x {m} x {m} rules written out, more than {MOST_RULES:,} "
             "numbers; use the decoder mbr, or viterbi-rank."
@@ -89,7 +89,7 @@ def _derivations(rules: Rules, decoder: str, seeds: Sequence[tuple[int, int]]) -
 @torch.no_grad()
 def best_derivations(grammar: Grammar, sentence: tuple[Tensor, Tensor], count: int) -> list[Derivation]:
     """The most probable labelled trees of one sentence, best first."""
-    return derivations.k_best_derivations(derivations.written_out(grammar.rules(*sentence)), count)[0]
+    return derivations.k_best_derivations(grammar.rules(*sentence), count)[0]
 
 
 def entropy(grammar: Grammar, sentence: tuple[Tensor, Tensor]) -> float:

@@ -62,6 +62,7 @@ def _binary_of(tables: TableGrammar, parent: int) -> NDArray[np.float64]:
     if isinstance(shared, SharedDenseRules):
         found = shared.binary[parent].double().exp()
     else:
-        found = (shared.left.double() + shared.head[parent]).exp() @ shared.right.double().exp().T
+        left, right = shared.components_of(parent)
+        found = left.double().exp() @ right.double().exp().T
     result: NDArray[np.float64] = found.flatten().cpu().numpy()
     return result

@@ -16,7 +16,7 @@ from ramify.corpus.reading import Kind
 from ramify.corpus.tokenising import tokeniser
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES
-from ramify.grammars.activations import ACTIVATIONS
+from ramify.grammars.choices import ACTIVATIONS, INITIALISATIONS
 
 PUNCTUATION = ("remove", "keep")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
@@ -40,9 +40,12 @@ class Settings:
     nonterminals: int | None = _setting(None, "Number of nonterminals n \\[default: half of the preterminals].")
     preterminals: int = _setting(60, "Number of preterminals p.")
     rank: int | None = _setting(None, "Rank d of the rule tensor \\[default: p if p > 200, else 200].")
-    embedding: int = _setting(256, "Size of the symbol embeddings.")
+    embedding: int | None = _setting(None, "Size of the symbol embeddings [default: 256, of sn-pcfg and sc-pcfg 512].")
     compound: bool = _setting(False, "Rules of its own for every sentence, as c-pcfg has; for tn-pcfg and n-pcfg.")
     activation: str = _setting("relu", f"Inside the rule networks: {', '.join(ACTIVATIONS)}.")
+    shared_projection: bool = _setting(False, "The three rule networks of tn-pcfg end in one projection to the rank.")
+    tied_embeddings: bool = _setting(False, "Words and rules of tn-pcfg share the embeddings of the preterminals.")
+    initialisation: str = _setting("own", f"Of all matrices of tn-pcfg: {', '.join(INITIALISATIONS)}.")
     gain: float = _setting(1.0, "Scale of the initial logits; more than 1 tells symbols apart sooner.")
     seed: int = _setting(0, "The same seed on the same machine gives the same model.")
     epochs: int = _setting(10, "Passes through the training sentences.")
@@ -69,6 +72,7 @@ class Settings:
     def __post_init__(self) -> None:
         _one_of("model", self.model, FAMILIES)
         _one_of("activation", self.activation, ACTIVATIONS)
+        _one_of("initialisation", self.initialisation, INITIALISATIONS)
         _one_of("input", self.input, get_args(Kind))
         _one_of("punctuation", self.punctuation, PUNCTUATION)
         _one_of("normal_form", self.normal_form, get_args(NormalForm))
@@ -108,7 +112,7 @@ class Settings:
 
     def grammar_arguments(self, words: int) -> dict[str, Any]:
         """What the grammar's constructor takes, with the defaults that follow from other settings filled in."""
-        from ramify.grammars.c_pcfg import LATENT
+        from ramify.grammars.compound import LATENT
 
         p = self.preterminals
         available = {
@@ -116,14 +120,18 @@ class Settings:
             "preterminals": p,
             "rank": self.rank or (p if p > 200 else 200),
             "words": words,
-            "embedding": self.embedding,
             "activation": self.activation,
+            "shared_projection": self.shared_projection,
+            "tied_embeddings": self.tied_embeddings,
+            "initialisation": self.initialisation,
             "gain": self.gain,
         }
-        if self.compound or self.model == "c-pcfg":
+        if self.embedding is not None:
+            available["embedding"] = self.embedding
+        if self.compound:
             available["latent"] = LATENT
-        taken = inspect.signature(FAMILIES[self.model]).parameters
-        return {name: value for name, value in available.items() if name in taken}
+        taken = inspect.signature(FAMILIES[self.model]).parameters.values()
+        return {each.name: available.get(each.name, each.default) for each in taken}
 
     def longest_in(self, epoch: int) -> int | None:
         """The longest sentence to train on in an epoch; None without a curriculum."""

@@ -26,19 +26,27 @@ def written_out(rules: Rules) -> DenseRules:
     n, m = rules.nonterminals, rules.left.shape[-2]
     if not _can_be_written_out(rules):
         raise ValueError(f"a rule tensor of {n} x {m} x {m} numbers is larger than {MOST_RULES}")
-    tables = (table.exp() for table in (rules.head, rules.left, rules.right))
-    tensor = torch.einsum("...al,...bl,...cl->...abc", *tables)
+    left, right = rules.left.exp(), rules.right.exp()
+    if rules.head is None:
+        tensor = torch.einsum("...ba,...ca->...abc", left, right)
+    else:
+        tensor = torch.einsum("...al,...bl,...cl->...abc", rules.head.exp(), left, right)
     return DenseRules(rules.root, log(tensor), rules.words, rules.lengths)
 
 
-def best_derivations(rules: Rules) -> list[Derivation | None]:
-    """For each sentence its most probable labelled tree (Viterbi, CYK); None where it has no derivation.
+def one_derivation_a_tree(rules: Rules) -> Rules:
+    """The same rules, low-rank ones written out: a labelled tree sums over the rank, so rank space does not hold it.
 
-    Low-rank rules are written out first: the most probable tree sums over the rank, so rank space does not hold it.
+    But for those without a head, where every symbol has but one component, its own.
     """
+    return rules if isinstance(rules, LowRankRules) and rules.head is None else written_out(rules)
+
+
+def best_derivations(rules: Rules) -> list[Derivation | None]:
+    """For each sentence its most probable labelled tree (Viterbi, CYK); None where it has no derivation."""
     if not rules.per_sentence:
-        rules = written_out(rules)  # once for all
-    every = (written_out(rules.sentence(b)) for b in range(len(rules.lengths)))
+        rules = one_derivation_a_tree(rules)  # once for all
+    every = (one_derivation_a_tree(rules.sentence(b)) for b in range(len(rules.lengths)))
     return [walk(forest_of(full, BEST), heaviest) for full in every]
 
 
@@ -96,8 +104,9 @@ def _symbol_posteriors(rules: Rules) -> tuple[Tensor, Tensor]:
     return labels, tags
 
 
-def k_best_derivations(rules: DenseRules, k: int) -> list[list[Derivation]]:
+def k_best_derivations(rules: Rules, k: int) -> list[list[Derivation]]:
     """For each sentence its k most probable labelled trees, best first; fewer where there are not so many."""
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
-    return [KBest(forest_of(rules.sentence(b), BEST), k).derivations() for b in range(len(rules.lengths))]
+    every = (one_derivation_a_tree(rules.sentence(b)) for b in range(len(rules.lengths)))
+    return [KBest(forest_of(full, BEST), k).derivations() for full in every]

@@ -118,7 +118,8 @@ class RankForest(Forest):
 
     def __init__(self, rules: LowRankRules, semiring: Semiring) -> None:
         super().__init__(rules, semiring)
-        self.head, self.left, self.right = (_array(table) for table in (rules.head, rules.left, rules.right))
+        self.head = None if rules.head is None else _array(rules.head)
+        self.left, self.right = _array(rules.left), _array(rules.right)
         n, N, matmul = self.nonterminals, self.length, semiring.matmul
         word_left, word_right = (matmul(rules.words[0], table[n:]) for table in (rules.left, rules.right))
         left, right = {1: word_left}, {1: word_right}
@@ -127,7 +128,7 @@ class RankForest(Forest):
             starts = N - width + 1
             splits = [left[s][:starts] + right[width - s][s : s + starts] for s in range(1, width)]
             rank[width] = semiring.add(torch.stack(splits), 0)
-            symbols = matmul(rank[width], rules.head.T)
+            symbols = rank[width] if rules.head is None else matmul(rank[width], rules.head.T)
             left[width], right[width] = matmul(symbols, rules.left[:n]), matmul(symbols, rules.right[:n])
             self.symbols[width] = _array(symbols)
         self.rank, self.as_left, self.as_right = (
@@ -140,6 +141,8 @@ class RankForest(Forest):
             return self.top()
         kind, i, j, value = node
         if kind == "symbol":
+            if self.head is None:
+                return Edges(self.rank[j - i][i, [value]], lambda _: (Node("rank", i, j, value),))
             return Edges(self.head[value] + self.rank[j - i][i], lambda l: (Node("rank", i, j, l),))  # noqa: E741
         if kind == "rank":
             parts = [self.as_left[k - i][i, value] + self.as_right[j - k][k, value] for k in range(i + 1, j)]

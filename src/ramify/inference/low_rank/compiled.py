@@ -59,7 +59,7 @@ class _Outside:
 
 def _inside_of(tables: Tables, shard: Shard, words: Tensor, span_scores: Tensor) -> _Chart:
     """All inside vectors, from the words to the whole sentences."""
-    head, d, B, N = tables.through, tables.head.shape[1], len(shard.lengths), shard.longest
+    head, d, B, N = tables.through, tables.rank, len(shard.lengths), shard.longest
     first, rows, wordy = shard.first, shard.rows, B * N
     words = words.reshape(wordy, -1)
     peak = words.amax(-1)
@@ -175,7 +175,7 @@ def inside_pass(tables: Tables, rules: LowRankRules, span_scores: Tensor) -> Cha
     def run(shard: Shard) -> _Chart:
         return _inside_of(tables, shard, shard.of_words(words), span_scores[shard.sentences])
 
-    return Charts(threads.in_pieces(run, shards(tables, rules)), words)
+    return Charts(threads.in_pieces(run, shards(rules)), words)
 
 
 def gradient_sums(charts: Charts, upstream: Tensor) -> Sums:
@@ -216,7 +216,7 @@ def marginals(rules: LowRankRules, span_scores: Tensor) -> Marginals:
             (whole[shard.sentences] if whole.ndim == 1 else shard.of_words(whole) if whole.ndim == 2
              else shard.of_table(whole)).copy_(value)  # fmt: skip
 
-    threads.in_pieces(run, shards(tables, rules))
+    threads.in_pieces(run, shards(rules))
     return result
 
 

@@ -21,8 +21,8 @@ class Tables:
 
     start: Tensor
     """(n,) r"""
-    head: Tensor
-    """(n, d) U"""
+    head: Tensor | None
+    """(n, d) U, or None for the identity"""
     both: Tensor
     """(m, 2d) [V | W]"""
     skipped: tuple[Tensor, Tensor] | None
@@ -31,27 +31,33 @@ class Tables:
     @classmethod
     def of(cls, rules: LowRankRules, skip_symbols: bool) -> Tables:
         """`skip_symbols`: spans go from rank to rank, without their nonterminals."""
-        n, d = rules.head.shape
-        start, head = exp(rules.root), exp(rules.head)
+        n, d = rules.nonterminals, rules.rank
+        start, head = exp(rules.root), None if rules.head is None else exp(rules.head)
         both = rules.left.new_empty(rules.left.shape[0], 2 * d)
         exp(rules.left, out=both[:, :d])
         exp(rules.right, out=both[:, d:])
-        return cls(start, head, both, (head.T @ both[:n], head.T @ start) if skip_symbols else None)
+        skipped = None if head is None or not skip_symbols else (head.T @ both[:n], head.T @ start)
+        return cls(start, head, both, skipped)
+
+    @property
+    def rank(self) -> int:
+        """d, the number of components."""
+        return self.both.shape[1] // 2
 
     @property
     def through(self) -> Tensor | None:
-        """(n, d) U on the way from rank to children; None where the symbols are skipped."""
+        """(n, d) U on the way from rank to children; None where the symbols are skipped or are the components."""
         return None if self.skipped else self.head
 
     @property
     def children(self) -> Tensor:
         """(n or d, 2d) what leads to the children of a span of two words or more."""
-        return self.skipped[0] if self.skipped else self.both[: len(self.head)]
+        return self.skipped[0] if self.skipped else self.both[: len(self.start)]
 
     @property
     def leaf_children(self) -> Tensor:
         """(p, 2d) what leads to the children of a word."""
-        return self.both[len(self.head) :]
+        return self.both[len(self.start) :]
 
     @property
     def root(self) -> Tensor:
@@ -72,7 +78,7 @@ class Sums:
     leaf_children: Tensor
     """(p, 2d) of [V | W] below words"""
     head: Tensor | None
-    """(n, d) of U; None where the symbols were skipped"""
+    """(n, d) of U; None where the symbols were skipped or are the components"""
     root: Tensor
     """(n or d,) of log r, or of log U^T r where the symbols were skipped"""
     words: Tensor
@@ -91,20 +97,29 @@ class Engine(Protocol):
         ...
 
 
-def skip_symbols(n: int, d: int) -> bool:
+def skip_symbols(rules: LowRankRules) -> bool:
     """Whether d x 2d products a span cost less than going through the n symbols (4 d^2 < 6 n d)."""
-    return 2 * d < 3 * n
+    return 2 * rules.rank < 3 * rules.nonterminals
 
 
 class _Inside(torch.autograd.Function):
     """log p(w) with the outside pass as its backward pass; gradients of log-probabilities are expected counts."""
 
     @staticmethod
-    def forward(ctx: Any, engine: Engine, *inputs: Tensor) -> Tensor:
-        root, head, left, right, words, lengths, span_scores = inputs
+    def forward(
+        ctx: Any,
+        engine: Engine,
+        root: Tensor,
+        head: Tensor | None,
+        left: Tensor,
+        right: Tensor,
+        words: Tensor,
+        lengths: Tensor,
+        span_scores: Tensor,
+    ) -> Tensor:
         rules = LowRankRules(root, head, left, right, words, lengths)
         ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
-        ctx.engine, ctx.tables = engine, Tables.of(rules, skip_symbols(*head.shape))
+        ctx.engine, ctx.tables = engine, Tables.of(rules, skip_symbols(rules))
         ctx.chart = engine.inside_pass(ctx.tables, rules, span_scores)
         return torch.as_tensor(ctx.chart.log_z, device=words.device).to(words.dtype)
 
@@ -117,19 +132,21 @@ class _Inside(torch.autograd.Function):
 
 def _counts(tables: Tables, sums: Sums) -> tuple[Tensor | None, ...]:
     """Gradients by the inputs of `_Inside`: of log-probabilities, their expected counts."""
-    n, d = tables.head.shape
+    n, d = len(tables.start), tables.rank
     g_children, g_head, g_root = sums.children, sums.head, sums.root
-    if g_head is None:
-        # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
-        share = torch.where(tables.root > 0, g_root / tables.root, 0)
-        g_head = tables.both[:n] @ g_children.T + tables.start[:, None] * share
-        g_children = tables.head @ g_children
-        g_root = tables.start * (tables.head @ share)
+    if tables.head is not None:
+        if g_head is None:
+            # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
+            share = torch.where(tables.root > 0, g_root / tables.root, 0)
+            g_head = tables.both[:n] @ g_children.T + tables.start[:, None] * share
+            g_children = tables.head @ g_children
+            g_root = tables.start * (tables.head @ share)
+        g_head = tables.head * g_head
     g_both = torch.empty_like(tables.both)
     torch.mul(tables.both[:n], g_children, out=g_both[:n])
     torch.mul(tables.leaf_children, sums.leaf_children, out=g_both[n:])
     g_left, g_right = g_both.split(d, 1)
-    return None, g_root, tables.head * g_head, g_left, g_right, sums.words, None, sums.span_scores
+    return None, g_root, g_head, g_left, g_right, sums.words, None, sums.span_scores
 
 
 def inside(engine: Engine, rules: LowRankRules, span_scores: Tensor) -> Tensor:

@@ -17,7 +17,6 @@ def chart(rules: LowRankRules, span_scores: Tensor, words: Tensor) -> tuple[Tens
     """log p(w) (B,), and for each width > 1 the log inside scores of the nonterminals (B, starts, n)."""
     B, N, _ = words.shape
     n = rules.nonterminals
-    head_by_rank = rules.head.T  # (d, n)
     leaf = words + torch.diagonal(span_scores, 1, 1, 2)[..., None]
     left = {1: log_matmul(leaf, rules.left[n:])}  # width -> (B, starts, d)
     right = {1: log_matmul(leaf, rules.right[n:])}
@@ -26,7 +25,8 @@ def chart(rules: LowRankRules, span_scores: Tensor, words: Tensor) -> tuple[Tens
         starts = N - width + 1
         splits = [left[s][:, :starts] + right[width - s][:, s : s + starts] for s in range(1, width)]
         x = logsumexp(torch.stack(splits), 0)
-        symbols[width] = log_matmul(x, head_by_rank) + torch.diagonal(span_scores, width, 1, 2)[..., None]
+        below = x if rules.head is None else log_matmul(x, rules.head.T)
+        symbols[width] = below + torch.diagonal(span_scores, width, 1, 2)[..., None]
         left[width] = log_matmul(symbols[width], rules.left[:n])
         right[width] = log_matmul(symbols[width], rules.right[:n])
     # A sentence of one word has no derivation: every start rule leads to a binary rule.

@@ -32,7 +32,7 @@ class _Chart:
     """All that the inside pass leaves behind; `rank`, `symbols`, `left` and `right` in scaled form."""
 
     head: Tensor | None
-    """(n, d) U, or None where `children` already is the product U^T [V | W] and the symbols are skipped"""
+    """(n, d) U; None where U is the identity, or part of `children`, the product U^T [V | W]"""
     children: Tensor
     """(n or d, 2d) [V | W] below spans of two words or more"""
     leaf_children: Tensor
@@ -66,7 +66,7 @@ def _weighted_sum(a: Scaled, b: Scaled, mask: Tensor | None = None) -> Scaled:
 def inside_pass(tables: Tables, rules: LowRankRules, span_scores: Tensor) -> _Chart:
     """All inside vectors, from the words to the whole sentences."""
     head, children, root = tables.through, tables.children, tables.root
-    n, d = rules.head.shape
+    n, d = rules.nonterminals, rules.rank
     B, N, _ = rules.words.shape
     device = rules.words.device
     scores = span_scores.to(scale_dtype(device))

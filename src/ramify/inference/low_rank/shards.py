@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ramify.inference import threads
 from ramify.inference.low_rank import kernels
-from ramify.inference.low_rank.passes import Tables
 from ramify.inference.rules import LowRankRules
 
 CACHE_BYTES = 16 * 2**20
@@ -76,10 +75,10 @@ class Shard:
         return batch[self.sentences, : self.longest + 1, : self.longest + 1]
 
 
-def shards(tables: Tables, rules: LowRankRules) -> list[Shard]:
+def shards(rules: LowRankRules) -> list[Shard]:
     """The batch in pieces of equal numbers of sentences, by the sizes alone and the number of threads."""
     B, N, p = rules.words.shape
-    n, d = tables.head.shape
+    n, d = rules.nonterminals, rules.rank
     spans = N * (N + 1) // 2
     work = B * (spans * d * min(6 * n, 4 * d) + 4 * N * p * d)
     count = min(B, -(-B * spans * (3 * d + n) * rules.words.element_size() // CACHE_BYTES))

@@ -1,0 +1,61 @@
+"""Low-rank grammars whose tables are made by networks that do not wait for each other."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+from torch import Tensor, nn
+
+from ramify.grammars.base import Grammar, SharedRules
+from ramify.inference.emission import word_log_probabilities
+from ramify.inference.rules import LowRankRules
+from ramify.inference.together import Part, together
+
+
+class LowRankGrammar(Grammar):
+    """Says what its parts are; here they are run side by side and put together."""
+
+    word_layer: nn.Linear
+    """From the states of the preterminals to the words"""
+
+    @abstractmethod
+    def _parts(self, z: Tensor | None) -> dict[str, Part]:
+        """Start and binary rules by the names of `SharedRules`, normalised as Theorem 1 asks, and `states`.
+
+        The states (p, embedding) are those that the words are drawn from. The longest part stands first, so that no
+        core is left with it at the end.
+        """
+
+    def _run(self, z: Tensor | None, *names: str) -> dict[str, Tensor]:
+        parts = {name: part for name, part in self._parts(z).items() if name in names}
+        if z is not None:  # through which gradients must go too
+            return {name: part.function() for name, part in parts.items()}
+        return dict(zip(parts, together(list(parts.values())), strict=True))
+
+    def shared_rules(self, z: Tensor | None = None) -> SharedRules:
+        """Start and binary rules; with z (B, latent) one set for each sentence."""
+        return _shared(self._run(z, *SharedRules._fields))
+
+    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
+        """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
+        return self._words(self._run(z, "states")["states"], word_ids)
+
+    def _words(self, states: Tensor, word_ids: Tensor) -> Tensor:
+        return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)
+
+    def rules_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> LowRankRules:
+        """The rules for a batch of sentences (B, N), all networks at the same time."""
+        made = self._run(z, "states", *SharedRules._fields)
+        words = self._words(made.pop("states"), word_ids)
+        return _shared(made).with_words(words, lengths)
+
+
+def _shared(made: dict[str, Tensor]) -> SharedRules:
+    return SharedRules(made["root"], made.get("head"), made["left"], made["right"])
+
+
+def part(function: Callable[[], Tensor], rows: int, embeddings: Sequence[nn.Parameter], *networks: nn.Module) -> Part:
+    """A part made from embeddings by networks whose matrices are multiplied with so many rows."""
+    matrices = [parameter for network in networks for parameter in network.parameters()]
+    return Part(function, [*embeddings, *matrices], 2 * rows * sum(matrix.numel() for matrix in matrices))
