@@ -30,8 +30,20 @@ def test_operations_are_counted_as_the_docs_say():
     assert flop(case, grammar) == 3 * (charts + rule_networks + start + preterminals + words)
     assert flop(Case("tn-pcfg", n, p, d, B, N, q, "inside"), grammar) == 3 * charts
     assert flop(Case("tn-pcfg", n, p, d, B, N, q, "parse"), grammar) == 2 * charts
-    small = Case("td-pcfg", 40, 60, 50, 1, 2, 100, "train")  # few components: 4 d^2 a span, and no networks
-    assert flop(small, small.grammar()) == 3 * (4 * 50 * 50 + 4 * 2 * 60 * 50 + 2 * 50)
+    few_components = Case("td-pcfg", 40, 60, 10, 1, 20, 100, "train")  # 4 d^2 a span, and no networks
+    charts = 190 * 4 * 10 * 10 + 4 * 40 * 10 * 10 + 4 * 20 * 60 * 10 + 2 * 10 * 1330
+    assert flop(few_components, few_components.grammar()) == 3 * charts
+    one_span = Case("td-pcfg", 40, 60, 10, 1, 2, 100, "train")  # for which the d x 2d products are not worth making
+    assert flop(one_span, one_span.grammar()) == 3 * (6 * 40 * 10 + 4 * 2 * 60 * 10 + 2 * 10)
+
+
+def test_operations_of_a_simple_pcfg():
+    n, p, B, N, q, e = 20, 40, 3, 20, 100, 512
+    case = Case("sn-pcfg", n, p, 7, B, N, q, "train")
+    charts = B * (190 * 4 * n * n + 4 * N * p * n + 2 * n * 1330)
+    children = 2 * (2 * (n + p) * (e * e + n * e) + 2 * n * e * e)
+    words = 2 * p * (7 * e * e + e * q)
+    assert flop(case, case.grammar()) == 3 * (charts + children + 2 * n * e + words)
 
 
 @pytest.mark.parametrize("task", ["train", "inside", "parse"])

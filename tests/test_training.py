@@ -69,6 +69,31 @@ def test_text_alone_is_enough_and_every_20th_sentence_is_held_out(text, tmp_path
     assert all("dev_f1" not in line for line in metrics(tmp_path / "run"))
 
 
+def test_without_dropout_training_is_the_same_to_the_bit_and_with_it_another(text, tmp_path):
+    for name, more in (("plain", {}), ("none", {"dropout": 0.0}), ("some", {"dropout": 0.3})):
+        ramify.train(text, tmp_path / name, **SMALL, **more)
+    plain, none, some = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("plain", "none", "some"))
+    assert plain == none
+    assert plain != some
+
+
+@pytest.mark.parametrize("model", ["tn-pcfg", "n-pcfg", "sn-pcfg"])
+def test_dropout_goes_with_every_network_and_is_the_same_after_a_stop(model, text, tmp_path):
+    settings = SMALL | {"model": model, "dropout": 0.5, "epochs": 1}
+    ramify.train(text, tmp_path / "once", **settings | {"epochs": 2})
+    ramify.train(text, tmp_path / "twice", **settings)
+    ramify.train(text, tmp_path / "twice", resume=True, epochs=2)
+    once, twice = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("once", "twice"))
+    assert once == twice
+
+
+def test_dropout_that_cannot_be_is_refused():
+    with pytest.raises(RamifyError, match="at least 0 and less than 1"):
+        Settings(dropout=1.0)
+    with pytest.raises(RamifyError, match="leave out --dropout"):
+        Settings(dropout=0.1, model="em-pcfg")
+
+
 def test_the_same_seed_gives_the_same_weights_and_another_seed_others(text, tmp_path):
     before = torch.get_rng_state()
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):

@@ -138,6 +138,8 @@ def detail_tables(evaluations: Sequence[Evaluation]) -> Iterator[Table]:
     yield by_label
     if any(result.labels or result.tags for result in evaluations):
         yield _agreement_table(evaluations)
+    if any(result.nonterminals_used for result in evaluations):
+        yield _usage_table(evaluations)
     for result in evaluations:
         if result.calibration is not None:
             yield _reliability_table(result.system, result.calibration)
@@ -156,6 +158,17 @@ def _agreement_table(evaluations: Sequence[Evaluation]) -> Table:
             tags and tags.v_measure,
         )
         table.add_row(escape(result.system), *("" if value is None else f"{value:.2f}" for value in values))
+    return table
+
+
+def _usage_table(evaluations: Sequence[Evaluation]) -> Table:
+    heads = ("nonterminals used", "in 90 %", "entropy (bits)", "preterminals used", "in 90 %", "entropy (bits)")
+    table = _table("system", *heads, title="Symbols in the predicted trees")
+    for result in evaluations:
+        cells = []
+        for used in (result.nonterminals_used, result.preterminals_used):
+            cells += ["", "", ""] if used is None else [str(used.used), str(used.carrying), f"{used.entropy:.2f}"]
+        table.add_row(escape(result.system), *cells)
     return table
 
 

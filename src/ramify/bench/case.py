@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES, Grammar
 from ramify.parser.batches import check_fits
 from ramify.training.run import check_size
-from ramify.training.settings import Settings
+from ramify.training.settings import Settings, load_settings
 
 TASKS = ("train", "inside", "parse")
 
@@ -29,6 +30,8 @@ class Case:
     length: int = 20
     vocabulary: int = 10_000
     task: str = "train"
+    preset: str | None = None
+    """Where settings other than the sizes come from"""
     seconds: float = 3.0
     """Repeat for so long, and at least three times"""
 
@@ -45,16 +48,18 @@ class Case:
 
     def grammar(self) -> Grammar:
         """Newly initialised, always the same."""
-        settings = Settings(
-            model=self.model, nonterminals=self.nonterminals, preterminals=self.preterminals, rank=self.rank
-        )
-        arguments = settings.grammar_arguments(self.vocabulary)
+        arguments = self.settings().grammar_arguments(self.vocabulary)
         check_size(self.model, arguments)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             grammar = FAMILIES[self.model](**arguments)
         check_fits(grammar, self.length)
         return grammar
+
+    def settings(self) -> Settings:
+        """Of the training run that this is a step of."""
+        sizes = {name: getattr(self, name) for name in ("model", "nonterminals", "preterminals", "rank")}
+        return load_settings(None, sizes, preset=self.preset)
 
     def word_ids(self) -> Tensor:
         """(batch, length) words drawn at random, always the same."""
@@ -63,33 +68,26 @@ class Case:
 
 
 def chart_flop(case: Case, grammar: Grammar) -> float:
-    """Of one inside pass over the batch: spans, words, splits."""
-    n, p, d, N = case.nonterminals, case.preterminals, case.rank, case.length
-    spans, splits = N * (N - 1) // 2, N * (N * N - 1) // 6
-    if grammar.rank is None:
-        return case.batch * (spans * 2 * n * (n + p) ** 2 + 2 * n * n * splits)
-    return case.batch * (spans * min(6 * n * d, 4 * d * d) + 4 * N * p * d + 2 * d * splits)
+    """Of one inside pass over the batch: spans, words, splits; of the two ways through a low-rank chart the cheaper."""
+    n, p, d, N = case.nonterminals, case.preterminals, grammar.rank, case.length
+    spans, splits = case.batch * N * (N - 1) // 2, case.batch * N * (N * N - 1) // 6
+    if d is None:
+        return spans * 2 * n * (n + p) ** 2 + 2 * n * n * splits
+    through_symbols, through_rank = spans * 6 * n * d, spans * 4 * d * d + 4 * n * d * d
+    of_spans = spans * 4 * n * n if grammar.is_simple else min(through_symbols, through_rank)
+    return of_spans + case.batch * 4 * N * p * d + 2 * d * splits
 
 
 def network_flop(case: Case, grammar: Grammar) -> float:
     """Of one forward pass through the networks that make the batch's rules, the softmax over words included."""
-    total = 0.0
-
-    def count(layer: nn.Module, inputs: tuple[Tensor | None, ...], _: Any) -> None:
-        nonlocal total
-        assert isinstance(layer, nn.Linear)
-        total += 2 * sum(x.numel() for x in inputs if x is not None) * layer.out_features
-
-    hooks = [layer.register_forward_hook(count) for layer in grammar.modules() if isinstance(layer, nn.Linear)]
+    shapes = copy.deepcopy(grammar).to("meta").requires_grad_(False)  # which has no numbers, and counts as fast for any size
     sets = case.batch if grammar.latent else 1  # of rules: a compound grammar makes them for every sentence
-    with torch.no_grad():
-        grammar.rules(torch.zeros(sets, 2, dtype=torch.long), torch.full((sets,), 2))
-    for hook in hooks:
-        hook.remove()
-    layer = getattr(grammar, "word_layer", None)
-    if isinstance(layer, nn.Linear):  # which is not called as a layer
-        total += 2 * sets * grammar.preterminals * layer.weight.numel()
-    return total
+    z = torch.zeros(sets, grammar.latent, device="meta") if grammar.latent else None
+    no_words = torch.zeros(sets, 0, dtype=torch.long, device="meta")
+    with FlopCounterMode(display=False) as counter:
+        shapes.shared_rules(z)
+        shapes.emission(no_words, z)
+    return float(counter.get_total_flops())
 
 
 def flop(case: Case, grammar: Grammar) -> float:

@@ -20,7 +20,6 @@ from ramify.inference.dispatch import inside
 from ramify.inference.rules import Rules
 from ramify.parser import Parser
 from ramify.training.loop import optimizer_for, train_step
-from ramify.training.settings import Settings
 
 SQUARES = (1024, 2048, 4096)
 REFERENCE_SENTENCES = 4
@@ -59,8 +58,7 @@ def work(case: Case, grammar: Grammar) -> Callable[[], object]:
     """The task as a function to be timed."""
     word_ids = case.word_ids()
     if case.task == "train":
-        settings = Settings()
-        optimizer = optimizer_for(grammar, settings)
+        optimizer = optimizer_for(grammar, case.settings())
         noise = torch.Generator() if grammar.latent else None
         return lambda: train_step(grammar, optimizer, word_ids, noise)
     if case.task == "inside":
@@ -78,8 +76,8 @@ def leaf_rules(grammar: Grammar, word_ids: Tensor) -> Rules:
     B, N = word_ids.shape
     with torch.no_grad():
         rules = grammar.rules(word_ids, torch.full((B,), N))
-    tensors = {name: value.clone().requires_grad_() for name, value in vars(rules).items() if name != "lengths"}
-    return replace(rules, **tensors)
+    tensors = {name: value.clone().requires_grad_() for name, value in rules.tensors().items() if name != "lengths"}
+    return replace(rules, **tensors)  # type: ignore[arg-type]
 
 
 def timed(run: Callable[[], object], seconds: float, least: int = 3) -> list[float]:

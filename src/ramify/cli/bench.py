@@ -14,10 +14,13 @@ from ramify.cli.common import app, notes
 
 @app.command(epilog="Example: ramify bench --preterminals 20 --nonterminals 10 --rank 20 --vocabulary 500 --length 8")
 def bench(
-    model: Annotated[str, typer.Option(help="Grammar family.")] = "tn-pcfg",
+    model: Annotated[Optional[str], typer.Option(help="Grammar family \\[default: tn-pcfg].")] = None,  # noqa: UP045
     nonterminals: Annotated[Optional[int], typer.Option(help="\\[default: half of the preterminals]")] = None,  # noqa: UP045
-    preterminals: Annotated[int, typer.Option(help="Number of preterminals p.")] = 60,
+    preterminals: Annotated[Optional[int], typer.Option(help="\\[default: 60]")] = None,  # noqa: UP045
     rank: Annotated[Optional[int], typer.Option(help="\\[default: p if p > 200, else 200]")] = None,  # noqa: UP045
+    preset: Annotated[
+        Optional[str], typer.Option(help="A published model, as of `ramify train`; the options above win.")  # noqa: UP045
+    ] = None,
     batch: Annotated[int, typer.Option(help="Sentences a step.")] = 4,
     length: Annotated[int, typer.Option(help="Words a sentence.")] = 20,
     vocabulary: Annotated[int, typer.Option(help="Number of different words.")] = 10_000,
@@ -39,16 +42,17 @@ def bench(
     from ramify.errors import RamifyError
     from ramify.files import check_place
     from ramify.terminal import bench_table, sweep_table
-    from ramify.training.settings import Settings
+    from ramify.training.settings import load_settings
 
     if plot is not None:
         if not sweep:
             raise RamifyError("--plot draws a sweep; give --sweep too.")
         check_place(plot)
-    sizes = Settings(preterminals=preterminals, nonterminals=nonterminals, rank=rank).grammar_arguments(vocabulary)
+    given = {"model": model, "nonterminals": nonterminals, "preterminals": preterminals, "rank": rank}
+    settings = load_settings(None, given, preset=preset)
     case = bench_room.Case(
-        model, sizes["nonterminals"], preterminals, sizes["rank"], batch, length, vocabulary, task, seconds
-    )
+        settings.model, *settings.sizes, batch, length, vocabulary, task, preset, seconds,
+    )  # fmt: skip
     console = Console()
     if not sweep:
         record = bench_room.measure(case).as_record()

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Optional
 import typer
 
 from ramify.cli.common import app, notes
+from ramify.training.settings import presets
 
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -51,6 +52,10 @@ def train(
     config: Annotated[
         Optional[Path], typer.Option(help="TOML file of settings; options given here win.")  # noqa: UP045
     ] = None,
+    preset: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help=f"Settings of a published model: {', '.join(presets())}; config and options win."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT, if there is one.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that OUT holds.")] = False,
     **settings: Any,
@@ -62,13 +67,14 @@ def train(
     from ramify.training.settings import load_settings
 
     settings = {name: value for name, value in settings.items() if value is not None}
-    epochs = load_settings(config, settings, check_folder(out, resume, overwrite)).epochs
+    epochs = load_settings(config, settings, check_folder(out, resume, overwrite), preset).epochs
     with training_progress(notes, epochs) as (on_progress, on_epoch):
         train_grammar(
             data,
             out,
             dev=dev,
             config=config,
+            preset=preset,
             resume=resume,
             overwrite=overwrite,
             on_progress=on_progress,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from itertools import chain
 from typing import Any
@@ -16,6 +16,7 @@ from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.labels import Agreement, LabelRecall, agreement, labels_of_shared_spans, recall_by_label
 from ramify.evaluation.scores import Scores, perplexity, scores_by_length
 from ramify.evaluation.spans import CONVENTIONS, Convention, count_spans
+from ramify.evaluation.usage import Usage, usage
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Evaluation:
     recall_homogeneity: float | None
     """Recall of the spans that have labels to compare, times the homogeneity of these labels"""
     tags: Agreement | None
+    nonterminals_used: Usage | None
+    """In predicted constituents of two words or more; None for systems without labels"""
+    preterminals_used: Usage | None
     calibration: Reliability | None
     """Of span posteriors, for systems that have them"""
     perplexity: float | None
@@ -84,6 +88,8 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
         # Spans with labels to compare are those of the convention `tn`.
         recall_homogeneity=None if labels is None else by_convention["tn"].recall * labels.homogeneity / 100,
         tags=_tag_agreement(gold, prediction),
+        nonterminals_used=usage(_labels(prediction)) if prediction.has_labels else None,
+        preterminals_used=usage(tag for parse in prediction.parses for tag in parse.tags if tag != UNTAGGED),
         calibration=prediction.calibration,
         perplexity=None if log_p is None else perplexity(log_p, gold.lengths),
         impossible=0 if log_p is None else int(np.isinf(log_p).sum()),
@@ -115,6 +121,13 @@ def _mean(values: Sequence[Any]) -> Any:
     if isinstance(first, int):
         return round(np.mean(values))
     return float(np.mean(values)) if isinstance(first, float) else first
+
+
+def _labels(prediction: Prediction) -> Iterator[str]:
+    for parse in prediction.parses:
+        for (start, end), label in zip(parse.spans.tolist(), parse.labels, strict=True):
+            if end - start > 1:
+                yield label
 
 
 def _tag_agreement(gold: Gold, prediction: Prediction) -> Agreement | None:

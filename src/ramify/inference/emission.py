@@ -41,7 +41,7 @@ def word_log_probabilities(
         raise ValueError(f"a block must hold at least one word, not {block}")
     grouped, ids = (states, word_ids) if states.dim() == 3 else (states[None], word_ids.reshape(1, -1))
     result: Tensor = _WordLogProbabilities.apply(grouped, weight, bias, ids, block)  # type: ignore[no-untyped-call]
-    return result.view(*word_ids.shape, -1)
+    return result.view(*word_ids.shape, states.shape[-2])
 
 
 Blocks = list[slice]

@@ -14,6 +14,7 @@ from torch import Tensor
 from ramify.errors import RamifyError
 from ramify.grammars import EMPCFG, Grammar
 from ramify.inference.dispatch import inside
+from ramify.inference.dropout import drawn_symbols, only_symbols
 from ramify.inference.threads import torch_on_one_core
 from ramify.parser.batches import WordIds
 from ramify.training.adam import ClippedAdam
@@ -89,8 +90,9 @@ def train_epoch(
     for places in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
-        noise = noise_for(settings.seed, position.epoch, position.batches) if grammar.latent else None
-        log_z = train_step(grammar, optimizer, word_ids, noise)
+        drawing = grammar.latent or settings.dropout
+        noise = noise_for(settings.seed, position.epoch, position.batches) if drawing else None
+        log_z = train_step(grammar, optimizer, word_ids, noise, settings.dropout)
         position.batches += 1
         position.sentences += len(places)
         position.log_probability += float(log_z.sum())
@@ -106,7 +108,7 @@ def train_epoch(
 
 
 def noise_for(seed: int, epoch: int, batch: int) -> torch.Generator:
-    """What z is drawn with in one step; it follows from these numbers alone, so that a run can be resumed."""
+    """What is drawn with in one step; it follows from these numbers alone, so that a run can be resumed."""
     mixed = np.random.SeedSequence([seed, epoch, batch]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(mixed[0] >> np.uint64(1)))
 
@@ -116,10 +118,12 @@ def train_step(
     optimizer: torch.optim.Optimizer,
     word_ids: Tensor,
     noise: torch.Generator | None = None,
+    dropout: float = 0.0,
 ) -> Tensor:
     """One step up the mean log-likelihood of a batch (B, N); gives log p(w) (B,) before the step.
 
-    Of a compound grammar it is the lower bound, at a sample of z drawn with `noise` (Kim et al. 2019, sec. 3.1).
+    Of a compound grammar it is the lower bound, at a sample of z drawn with `noise` (Kim et al. 2019, sec. 3.1). With
+    `dropout`, for which there must be noise, the step is made with that share of the symbols missing.
     On a CPU the heavy parts are spread over the cores in pieces; what is between them is too small for threads.
     A sentence with p(w) = 0 has a zero gradient: it counts in the reported perplexity, not in the step.
     """
@@ -127,6 +131,10 @@ def train_step(
     lengths = torch.full((B,), N, device=word_ids.device)
     with torch_on_one_core():
         rules, cost = grammar.given(word_ids, lengths, noise)
+        if dropout:
+            assert noise is not None
+            kept = (drawn_symbols(count, dropout, noise) for count in (grammar.nonterminals, grammar.preterminals))
+            rules = only_symbols(rules, *kept)
         log_z = inside(rules) - cost
         optimizer.zero_grad(set_to_none=True)
         counted = isinstance(optimizer, ExpectationMaximisation)

@@ -53,6 +53,7 @@ def train(
     *,
     dev: str | Path | Corpus | None = None,
     config: str | Path | None = None,
+    preset: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] = lambda _: None,
@@ -61,14 +62,14 @@ def train(
 ) -> Parser:
     """Learn a grammar from `data` and leave it in the folder `out`; gives back the parser of the best epoch.
 
-    `given` are fields of `Settings`. Gold trees, where the data has them, are stripped to their words; F1 on a
-    dev set with trees is recorded but never used to choose the model. With `resume` a run that was stopped goes
-    on with its own settings, bit for bit as if it had not been. Ctrl-C and SIGTERM raise `Stopped` once the run
-    is saved.
+    `given` are fields of `Settings`; `preset` names those of a published model, and `ramify train --help` all presets.
+    Gold trees, where the data has them, are stripped to their words; F1 on a dev set with trees is recorded but never
+    used to choose the model. With `resume` a run that was stopped goes on with its own settings, bit for bit as if it
+    had not been. Ctrl-C and SIGTERM raise `Stopped` once the run is saved.
     """
     out = Path(out)
     earlier = check_folder(out, resume, overwrite)
-    settings = load_settings(config, given, earlier)
+    settings = load_settings(config, given, earlier, preset)
     device = chosen_device(settings.device)
     prepared = prepare(data, dev, settings)
     arguments = settings.grammar_arguments(len(prepared.vocabulary))

@@ -8,6 +8,8 @@ from __future__ import annotations
 import inspect
 import tomllib
 from dataclasses import Field, dataclass, field, fields, replace
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -40,22 +42,27 @@ class Settings:
     nonterminals: int | None = _setting(None, "Number of nonterminals n \\[default: half of the preterminals].")
     preterminals: int = _setting(60, "Number of preterminals p.")
     rank: int | None = _setting(None, "Rank d of the rule tensor \\[default: p if p > 200, else 200].")
-    embedding: int | None = _setting(None, "Size of the symbol embeddings [default: 256, of sn-pcfg and sc-pcfg 512].")
-    compound: bool = _setting(False, "Rules of its own for every sentence, as c-pcfg has; for tn-pcfg and n-pcfg.")
+    embedding: int | None = _setting(
+        None, "Size of the symbol embeddings \\[default: 256, of sn-pcfg and sc-pcfg 512]."
+    )
+    compound: bool = _setting(
+        False, "Rules of its own for every sentence, as c-pcfg has; for tn-pcfg, n-pcfg and sn-pcfg."
+    )
     activation: str = _setting("relu", f"Inside the rule networks: {', '.join(ACTIVATIONS)}.")
     shared_projection: bool = _setting(False, "The three rule networks of tn-pcfg end in one projection to the rank.")
     tied_embeddings: bool = _setting(False, "Words and rules of tn-pcfg share the embeddings of the preterminals.")
     initialisation: str = _setting("own", f"Of all matrices of tn-pcfg: {', '.join(INITIALISATIONS)}.")
     gain: float = _setting(1.0, "Scale of the initial logits; more than 1 tells symbols apart sooner.")
+    dropout: float = _setting(0.0, "Share of the symbols that are left out of a training step, others each time.")
     seed: int = _setting(0, "The same seed on the same machine gives the same model.")
     epochs: int = _setting(10, "Passes through the training sentences.")
     batch_size: int = _setting(DEFAULT_BATCH, "Sentences a step, all of one length.")
-    batch_tokens: int | None = _setting(None, "Words a step, instead of a number of sentences [default: not used].")
+    batch_tokens: int | None = _setting(None, "Words a step, instead of a number of sentences \\[default: not used].")
     learning_rate: float = _setting(0.001, "Step size of Adam.")
     decay: float = _setting(1.0, "The learning rate is multiplied by this after every epoch.")
     max_length: int = _setting(40, "Longer training sentences are left out; dev and test never are.")
     curriculum: int | None = _setting(
-        None, "Longest training sentence of epoch 1; one word more each epoch [default: 30 for c-pcfg]."
+        None, "Longest training sentence of epoch 1; one word more each epoch \\[default: 30 for c-pcfg]."
     )
     vocabulary: int = _setting(10_000, "Most frequent words kept; the rest is <unk>.")
     patience: int = _setting(5, "Stop after this many epochs without a better dev likelihood.")
@@ -105,20 +112,30 @@ class Settings:
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
+        if not 0 <= self.dropout < 1:
+            raise RamifyError(f"dropout is {self.dropout}, but must be at least 0 and less than 1.")
+        if self.dropout and self.model == "em-pcfg":
+            raise RamifyError("em-pcfg counts with all its symbols; leave out --dropout.")
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
             raise RamifyError(f"seed is {self.seed}, but must lie between 0 and 2^63.")
 
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """n, p and d, the defaults filled in."""
+        p = self.preterminals
+        return self.nonterminals or max(1, p // 2), p, self.rank or (p if p > 200 else 200)
+
     def grammar_arguments(self, words: int) -> dict[str, Any]:
         """What the grammar's constructor takes, with the defaults that follow from other settings filled in."""
         from ramify.grammars.compound import LATENT
 
-        p = self.preterminals
+        n, p, d = self.sizes
         available = {
-            "nonterminals": self.nonterminals or max(1, p // 2),
+            "nonterminals": n,
             "preterminals": p,
-            "rank": self.rank or (p if p > 200 else 200),
+            "rank": d,
             "words": words,
             "activation": self.activation,
             "shared_projection": self.shared_projection,
@@ -163,26 +180,43 @@ def _converted(setting: Field[Any], value: Any, where: str) -> Any:
     return value
 
 
-def load_settings(config: str | Path | None, given: dict[str, Any], earlier: Settings | None = None) -> Settings:
-    """Defaults, then the TOML file, then what was given by hand (None means not given).
+def presets() -> dict[str, Traversable]:
+    """The TOML files of published models, by name."""
+    files = (file for file in (resources.files("ramify.training") / "presets").iterdir() if file.name.endswith(".toml"))
+    return {file.name.removesuffix(".toml"): file for file in sorted(files, key=lambda file: file.name)}
+
+
+def _from_toml(file: Path | Traversable) -> dict[str, Any]:
+    """The settings in a TOML file, known ones and of their types."""
+    known = {setting.name: setting for setting in fields(Settings)}
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RamifyError(f"{file}: cannot be read as a TOML file of settings ({error}).") from error
+    chosen = {name.replace("-", "_"): value for name, value in table.items()}
+    if len(chosen) < len(table):
+        raise RamifyError(f"{file}: a setting stands there twice, once with - and once with _; keep one.")
+    for name in chosen.keys() - known.keys():
+        raise RamifyError(f"{file}: {name!r} is no setting; known are {', '.join(known)}.")
+    return {name: _converted(known[name], value, str(file)) for name, value in chosen.items()}
+
+
+def load_settings(
+    config: str | Path | None, given: dict[str, Any], earlier: Settings | None = None, preset: str | None = None
+) -> Settings:
+    """Defaults, then a preset by its name, then the TOML file, then what was given by hand (None means not given).
 
     The settings of an `earlier` run to be resumed take the place of the defaults and cannot be changed.
     """
     known = {setting.name: setting for setting in fields(Settings)}
     chosen: dict[str, Any] = {}
+    if preset is not None:
+        _one_of("preset", preset, presets())
+        chosen |= _from_toml(presets()[preset])
     if config is not None:
-        try:
-            table = tomllib.loads(Path(config).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise RamifyError(f"{config}: cannot be read as a TOML file of settings ({error}).") from error
-        chosen = {name.replace("-", "_"): value for name, value in table.items()}
-        if len(chosen) < len(table):
-            raise RamifyError(f"{config}: a setting stands there twice, once with - and once with _; keep one.")
-    for name in chosen.keys() - known.keys():
-        raise RamifyError(f"{config}: {name!r} is no setting; known are {', '.join(known)}.")
+        chosen |= _from_toml(Path(config))
     for name in given.keys() - known.keys():
         raise RamifyError(f"{name!r} is no setting; known are {', '.join(known)}.")
-    chosen = {name: _converted(known[name], value, str(config)) for name, value in chosen.items()}
     chosen |= {name: _converted(known[name], value, "settings") for name, value in given.items() if value is not None}
     for name in chosen.keys() - FREE_TO_CHANGE if earlier else ():
         if getattr(earlier, name) != chosen[name]:

@@ -98,8 +98,10 @@ class Engine(Protocol):
 
 
 def skip_symbols(rules: LowRankRules) -> bool:
-    """Whether d x 2d products a span cost less than going through the n symbols (4 d^2 < 6 n d)."""
-    return 2 * rules.rank < 3 * rules.nonterminals
+    """Whether d x 2d products a span, and U^T [V | W] once, cost less than going through the n symbols."""
+    n, d, (B, N, _) = rules.nonterminals, rules.rank, rules.words.shape
+    spans = B * N * (N - 1) // 2
+    return spans * 4 * d * d + 4 * n * d * d < spans * 6 * n * d
 
 
 class _Inside(torch.autograd.Function):
