@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes
 import sys
 
+LARGEST_KEPT = 16 * 2**20
+"""Larger pieces are given back: kept, those of a grammar with thousands of symbols leave gaps that nothing fits."""
+
 # Parameters of mallopt(3).
 _ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = -8, -3, -1
 
@@ -18,5 +21,5 @@ def keep_freed_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         mallopt(_ARENA_MAX, 1)
-        mallopt(_MMAP_THRESHOLD, 32 * 2**20)  # the largest there is
+        mallopt(_MMAP_THRESHOLD, LARGEST_KEPT)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)

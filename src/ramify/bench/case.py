@@ -25,7 +25,8 @@ class Case:
     model: str = "tn-pcfg"
     nonterminals: int = 30
     preterminals: int = 60
-    rank: int = 200
+    rank: int | None = 200
+    """Of families that have one"""
     batch: int = 4
     length: int = 20
     vocabulary: int = 10_000
@@ -41,7 +42,7 @@ class Case:
         if self.model not in FAMILIES:
             raise RamifyError(f"model {self.model!r} is unknown; choose one of {', '.join(FAMILIES)}.")
         for name in ("nonterminals", "preterminals", "rank", "batch", "vocabulary"):
-            if getattr(self, name) < 1:
+            if (value := getattr(self, name)) is not None and value < 1:
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be at least 1.")
         if self.length < 2:
             raise RamifyError(f"length is {self.length}, but a sentence with a tree has 2 words or more.")
@@ -80,7 +81,9 @@ def chart_flop(case: Case, grammar: Grammar) -> float:
 
 def network_flop(case: Case, grammar: Grammar) -> float:
     """Of one forward pass through the networks that make the batch's rules, the softmax over words included."""
-    shapes = copy.deepcopy(grammar).to("meta").requires_grad_(False)  # which has no numbers, and counts as fast for any size
+    shapes = (
+        copy.deepcopy(grammar).to("meta").requires_grad_(False)
+    )  # which has no numbers, and counts as fast for any size
     sets = case.batch if grammar.latent else 1  # of rules: a compound grammar makes them for every sentence
     z = torch.zeros(sets, grammar.latent, device="meta") if grammar.latent else None
     no_words = torch.zeros(sets, 0, dtype=torch.long, device="meta")

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain, pairwise
 
+import torch
 from torch import Tensor, nn
 
 from ramify.grammars.base import Grammar, SharedRules
+from ramify.inference import threads
 from ramify.inference.emission import word_log_probabilities
 from ramify.inference.rules import LowRankRules
 from ramify.inference.together import Part, together
+
+WORTH_DIVIDING = 1e9
+"""A part of so many operations is cut into one piece a core: ten milliseconds of one of them."""
 
 
 class LowRankGrammar(Grammar):
@@ -20,18 +27,20 @@ class LowRankGrammar(Grammar):
     """From the states of the preterminals to the words"""
 
     @abstractmethod
-    def _parts(self, z: Tensor | None) -> dict[str, Part]:
+    def _parts(self, z: Tensor | None) -> dict[str, list[Part]]:
         """Start and binary rules by the names of `SharedRules`, normalised as Theorem 1 asks, and `states`.
 
-        The states (p, embedding) are those that the words are drawn from. The longest part stands first, so that no
-        core is left with it at the end.
+        The states (p, embedding) are those that the words are drawn from. What comes in several parts is put together
+        by rows. The longest parts stand first, so that no core is left with one at the end.
         """
 
     def _run(self, z: Tensor | None, *names: str) -> dict[str, Tensor]:
-        parts = {name: part for name, part in self._parts(z).items() if name in names}
-        if z is not None:  # through which gradients must go too
-            return {name: part.function() for name, part in parts.items()}
-        return dict(zip(parts, together(list(parts.values())), strict=True))
+        wanted = {name: parts for name, parts in self._parts(z).items() if name in names}
+        parts = list(chain.from_iterable(wanted.values()))
+        # Gradients must go through z too.
+        found = iter(together(parts) if z is None else [part.function() for part in parts])
+        pieces = {name: [next(found) for _ in parts] for name, parts in wanted.items()}
+        return {name: made[0] if len(made) == 1 else torch.cat(made, -2) for name, made in pieces.items()}
 
     def shared_rules(self, z: Tensor | None = None) -> SharedRules:
         """Start and binary rules; with z (B, latent) one set for each sentence."""
@@ -59,3 +68,17 @@ def part(function: Callable[[], Tensor], rows: int, embeddings: Sequence[nn.Para
     """A part made from embeddings by networks whose matrices are multiplied with so many rows."""
     matrices = [parameter for network in networks for parameter in network.parameters()]
     return Part(function, [*embeddings, *matrices], 2 * rows * sum(matrix.numel() for matrix in matrices))
+
+
+def by_rows(
+    function: Callable[[slice], Tensor], rows: slice, embeddings: Sequence[nn.Parameter], *networks: nn.Module
+) -> list[Part]:
+    """The same where no row of the result depends on another: in pieces, if they are worth it."""
+    count = rows.stop - rows.start
+    whole = part(lambda: function(rows), count, embeddings, *networks)
+    pieces = min(threads.available(), count) if whole.work > WORTH_DIVIDING else 1
+    bounds = [rows.start + count * i // pieces for i in range(pieces + 1)]
+    return [
+        whole._replace(function=partial(function, slice(start, end)), work=whole.work / pieces)
+        for start, end in pairwise(bounds)
+    ]

@@ -19,7 +19,7 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., size) to (..., size)"""
-        update: Tensor = self.second(self.first(x).relu()).relu()
+        update: Tensor = self.second(self.first(x).relu_()).relu_()
         return x + update
 
 

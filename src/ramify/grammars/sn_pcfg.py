@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ramify.grammars.in_parts import LowRankGrammar, part
+from ramify.grammars.in_parts import LowRankGrammar, by_rows, part
 from ramify.grammars.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
 from ramify.inference.together import Part
 
@@ -35,28 +35,29 @@ class SNPCFG(LowRankGrammar):
         super().__init__(nonterminals, preterminals, nonterminals, words, latent)
         self.symbol_embedding = nn.Parameter(torch.empty(nonterminals + preterminals, embedding))
         self.start_embedding = nn.Parameter(torch.empty(1, embedding))
-        self.parent = SymbolNetwork(SymbolLayer(embedding, latent, embedding), nn.ReLU())
-        self.left, self.right = (nn.Sequential(nn.Linear(embedding, embedding), nn.ReLU()) for _ in range(2))
+        self.parent = SymbolNetwork(SymbolLayer(embedding, latent, embedding), nn.ReLU(inplace=True))
+        self.left = nn.Sequential(nn.Linear(embedding, embedding), nn.ReLU(inplace=True))
+        self.right = nn.Sequential(nn.Linear(embedding, embedding), nn.ReLU(inplace=True))
         self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent, BLOCKS))
         self.word_layer = nn.Linear(embedding, words, bias=False)
         initialise(self, "xavier-uniform")
         multiply_weights([self.word_layer], gain)
 
-    def _parts(self, z: Tensor | None) -> dict[str, Part]:
+    def _parts(self, z: Tensor | None) -> dict[str, list[Part]]:
         n, p = self.nonterminals, self.preterminals
         symbols, start = self.symbol_embedding, self.start_embedding
 
-        def states() -> Tensor:
-            found: Tensor = self.preterminal_encoder(symbols[n:], z)
-            return found + symbols[n:]
+        def states(rows: slice) -> Tensor:
+            found: Tensor = self.preterminal_encoder(symbols[rows], z)
+            return found + symbols[rows]
 
-        def children(network: nn.Module) -> Part:
+        def children(network: nn.Module) -> list[Part]:
             def made() -> Tensor:
                 parents: Tensor = self.parent(symbols[:n], z) + symbols[:n]
                 logits: Tensor = (network(symbols) + symbols) @ parents.mT
                 return logits.log_softmax(-2)
 
-            return part(made, n + p, [symbols], self.parent, network)
+            return [part(made, n + p, [symbols], self.parent, network)]
 
         def root() -> Tensor:
             found = (start @ symbols[:n].T).squeeze(0).log_softmax(-1)
@@ -65,6 +66,6 @@ class SNPCFG(LowRankGrammar):
         return {
             "left": children(self.left),
             "right": children(self.right),
-            "states": part(states, p, [symbols], self.preterminal_encoder),
-            "root": part(root, n, [symbols, start]),
+            "states": by_rows(states, slice(n, n + p), [symbols], self.preterminal_encoder),
+            "root": [part(root, n, [symbols, start])],
         }

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.grammars.choices import ACTIVATIONS
-from ramify.grammars.in_parts import LowRankGrammar, part
+from ramify.grammars.in_parts import LowRankGrammar, by_rows, part
 from ramify.grammars.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
 from ramify.inference.together import Part
 
@@ -46,7 +46,8 @@ class TNPCFG(LowRankGrammar):
         self.preterminal_embedding = None if tied_embeddings else nn.Parameter(torch.randn(preterminals, embedding))
 
         def rule_network() -> SymbolNetwork:
-            inner = SymbolLayer(embedding, latent, embedding), getattr(nn, ACTIVATIONS[activation])()
+            kind = getattr(nn, ACTIVATIONS[activation])
+            inner = SymbolLayer(embedding, latent, embedding), kind(inplace=True) if kind is nn.ReLU else kind()
             return SymbolNetwork(*inner, *(() if shared_projection else (nn.Linear(embedding, rank),)))
 
         self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
@@ -58,24 +59,29 @@ class TNPCFG(LowRankGrammar):
         to_rank = [self.projection] if shared_projection else [self.head[-1], self.left[-1], self.right[-1]]
         multiply_weights([*to_rank, self.start[-1], self.word_layer], gain)
 
-    def _parts(self, z: Tensor | None) -> dict[str, Part]:
+    def _parts(self, z: Tensor | None) -> dict[str, list[Part]]:
         symbols, n, p = self.symbol_embedding, self.nonterminals, self.preterminals
         tags = symbols if self.preterminal_embedding is None else self.preterminal_embedding
 
-        def rules(network: SymbolNetwork, rows: int, summing_to_one: int) -> Part:
+        def states(rows: slice) -> Tensor:
+            found: Tensor = self.preterminal_encoder(tags[rows], z)
+            return found
+
+        def rules(network: SymbolNetwork, rows: int, summing_to_one: int) -> list[Part]:
             def made() -> Tensor:
                 logits: Tensor = self.projection(network(symbols[:rows], z))
                 return logits.log_softmax(summing_to_one)
 
-            return part(made, rows, [symbols], network, self.projection)
+            return [part(made, rows, [symbols], network, self.projection)]
+
+        def root() -> Tensor:
+            logits: Tensor = self.start(self.start_embedding, z)
+            return logits.squeeze(-2).log_softmax(-1)
 
         return {
-            "states": part(lambda: self.preterminal_encoder(tags[-p:], z), p, [tags], self.preterminal_encoder),
+            "states": by_rows(states, slice(len(tags) - p, len(tags)), [tags], self.preterminal_encoder),
             "left": rules(self.left, n + p, -2),
             "right": rules(self.right, n + p, -2),
             "head": rules(self.head, n, -1),
-            "root": part(
-                lambda: self.start(self.start_embedding, z).squeeze(-2).log_softmax(-1),
-                1, [self.start_embedding], self.start,
-            ),
-        }  # fmt: skip
+            "root": [part(root, 1, [self.start_embedding], self.start)],
+        }

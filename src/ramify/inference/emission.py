@@ -19,8 +19,9 @@ from torch.autograd.function import once_differentiable
 from ramify.inference import threads
 from ramify.inference.powers import LOG2_E
 
-BLOCK_NUMBERS, BLOCK_WORDS = 2**18, (256, 2048)
-"""A block holds about so many numbers (1 MB), which a core's cache has room for, of words between these bounds."""
+BLOCK_NUMBERS, BLOCK_WORDS, BLOCK_STATES = 2**18, (256, 2048), 1024
+"""A block holds about so many numbers (1 MB), which a core's cache has room for: words between these bounds for at most
+so many preterminals."""
 
 
 def word_log_probabilities(
@@ -34,7 +35,7 @@ def word_log_probabilities(
     """
     if block is None:
         least, most = BLOCK_WORDS
-        block = min(most, max(least, BLOCK_NUMBERS // states[..., 0].numel()))
+        block = min(most, max(least, BLOCK_NUMBERS // min(BLOCK_STATES, states[..., 0].numel())))
     if bias is None:
         bias = weight.new_zeros(len(weight))
     if block < 1:
@@ -84,10 +85,12 @@ class _WordLogProbabilities(torch.autograd.Function):
             expected = torch.zeros_like(states)
             space = _space(states, share)
             for words in share:
-                probabilities = _logits(states2, weight, bias2, words, space).sub_(normaliser2).exp2_()
-                torch.mm(probabilities.T, counted, out=g_weight[words])
-                torch.mv(probabilities.T, counts[:, 0], out=g_bias[words])
-                expected.addmm_(probabilities, weight[words])
+                for first, rows in enumerate(_rows(states)):
+                    probabilities = _logits(states2[rows], weight, bias2, words, space).sub_(normaliser2[rows]).exp2_()
+                    beta = 0 if first == 0 else 1
+                    g_weight[words].addmm_(probabilities.T, counted[rows], beta=beta)
+                    g_bias[words].addmv_(probabilities.T, counts[rows, 0], beta=beta)
+                    expected[rows].addmm_(probabilities, weight[words])
             return expected
 
         first, *others = threads.in_pieces(run, _shares(states, weight, ctx.block))
@@ -100,8 +103,16 @@ class _WordLogProbabilities(torch.autograd.Function):
         return g_states, g_weight, g_bias, None, None
 
 
+def _rows(states: Tensor) -> list[slice]:
+    """The preterminals in groups whose numbers for a block of words fit into the cache."""
+    count = -(-len(states) // BLOCK_STATES)
+    bounds = [len(states) * i // count for i in range(count + 1)]
+    return [slice(start, end) for start, end in pairwise(bounds)]
+
+
 def _space(states: Tensor, share: Blocks) -> Tensor:
-    return states.new_empty(len(states) * max(words.stop - words.start for words in share))
+    rows = max(rows.stop - rows.start for rows in _rows(states))
+    return states.new_empty(rows * max(words.stop - words.start for words in share))
 
 
 def _logits(states: Tensor, weight: Tensor, bias: Tensor, words: slice, space: Tensor) -> Tensor:
@@ -119,11 +130,12 @@ def _log_normaliser(states: Tensor, weight: Tensor, bias: Tensor, block: int) ->
         space = _space(states, share)
         peak, total = states.new_full((len(states), 1), -torch.inf), states.new_zeros(len(states), 1)
         for words in share:
-            logits = _logits(states, weight, bias, words, space)
-            higher = torch.maximum(peak, logits.amax(1, keepdim=True))
-            total *= (peak - higher).exp2_()
-            total += logits.sub_(higher).exp2_().sum(1, keepdim=True)
-            peak = higher
+            for rows in _rows(states):
+                logits = _logits(states[rows], weight, bias, words, space)
+                higher = torch.maximum(peak[rows], logits.amax(1, keepdim=True))
+                total[rows] *= (peak[rows] - higher).exp2_()
+                total[rows] += logits.sub_(higher).exp2_().sum(1, keepdim=True)
+                peak[rows] = higher
         return peak, total
 
     found = threads.in_pieces(run, _shares(states, weight, block))

@@ -150,14 +150,25 @@ def _gradients_of(chart: _Chart, upstream: Scales) -> Sums:
     g_root = (chart.symbols[whole] * outside.symbols[whole] * posterior[whole, None]).sum(0)
     weights = _weights(chart, upstream, chart.symbol_scale, outside.children_scale)
     kernels.weigh_rows(outside.children.numpy(), weights.numpy())
-    g_leaf = chart.leaves.T @ outside.children[:wordy]
-    g_children = chart.symbols[wordy:].T @ outside.children[wordy:]
+    # Each side in one piece, as the softmax behind it would copy it otherwise.
+    g_left, g_right = (
+        _counts_of(chart.symbols[wordy:], chart.leaves, side) for side in outside.children.split(chart.tables.rank, 1)
+    )
     g_head = None
     if chart.tables.through is not None:
         weights = _weights(chart, upstream, chart.rank_scale, outside.symbol_scale)
         kernels.weigh_rows(outside.symbols[wordy:].numpy(), weights[wordy:].numpy())
         g_head = outside.symbols[wordy:].T @ chart.rank[wordy:]
-    return Sums(g_children, g_leaf, g_head, g_root, g_words.view(*shard.shape, -1), shard.table(spans))
+    return Sums(g_left, g_right, g_head, g_root, g_words.view(*shard.shape, -1), shard.table(spans))
+
+
+def _counts_of(symbols: Tensor, leaves: Tensor, outside: Tensor) -> Tensor:
+    """(n or d, then p, d) of phrases and of words, from inside vectors and weighted outside vectors of one side."""
+    phrases, wordy = symbols.shape[1], len(leaves)
+    table = outside.new_empty(phrases + leaves.shape[1], outside.shape[1])
+    torch.mm(symbols.T, outside[wordy:], out=table[:phrases])
+    torch.mm(leaves.T, outside[:wordy], out=table[phrases:])
+    return table
 
 
 class Charts:
@@ -188,14 +199,14 @@ def gradient_sums(charts: Charts, upstream: Tensor) -> Sums:
     found = threads.in_pieces(run, charts.charts)
     first, *others = found
     for other in others:
-        for name in ("children", "leaf_children", "root", *(("head",) if first.head is not None else ())):
+        for name in ("left", "right", "root", *(("head",) if first.head is not None else ())):
             getattr(first, name).add_(getattr(other, name))
     B, N, p = charts.like.shape
     words, scores = charts.like.new_zeros(B, N, p), charts.like.new_zeros(B, N + 1, N + 1)
     for chart, sums in zip(charts.charts, found, strict=True):
         chart.shard.of_words(words).copy_(sums.words)
         chart.shard.of_table(scores).copy_(sums.span_scores)
-    return Sums(first.children, first.leaf_children, first.head, first.root, words, scores)
+    return Sums(first.left, first.right, first.head, first.root, words, scores)
 
 
 @torch.no_grad()

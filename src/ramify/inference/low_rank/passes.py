@@ -69,14 +69,14 @@ class Tables:
 class Sums:
     """Gradients of the upstream-weighted sum of log p(w), summed over the spans of the batch.
 
-    With respect to probabilities (`children`, `leaf_children`, `head`), which the engine keeps finite, or to their
-    logarithms (`root`, `words`) and span scores, where they are expected counts.
+    With respect to probabilities (`left`, `right`, `head`), which the engine keeps finite, or to their logarithms
+    (`root`, `words`) and span scores, where they are expected counts. The tables are the receiver's to change.
     """
 
-    children: Tensor
-    """(n or d, 2d) of [V | W] below phrases, or of U^T [V | W] where the symbols were skipped"""
-    leaf_children: Tensor
-    """(p, 2d) of [V | W] below words"""
+    left: Tensor
+    """(n or d, then p, d) of V, or of U^T V_n and V_p where the symbols were skipped"""
+    right: Tensor
+    """The same of W"""
     head: Tensor | None
     """(n, d) of U; None where the symbols were skipped or are the components"""
     root: Tensor
@@ -134,20 +134,22 @@ class _Inside(torch.autograd.Function):
 
 def _counts(tables: Tables, sums: Sums) -> tuple[Tensor | None, ...]:
     """Gradients by the inputs of `_Inside`: of log-probabilities, their expected counts."""
-    n, d = len(tables.start), tables.rank
-    g_children, g_head, g_root = sums.children, sums.head, sums.root
-    if tables.head is not None:
-        if g_head is None:
-            # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
-            share = torch.where(tables.root > 0, g_root / tables.root, 0)
-            g_head = tables.both[:n] @ g_children.T + tables.start[:, None] * share
-            g_children = tables.head @ g_children
-            g_root = tables.start * (tables.head @ share)
-        g_head = tables.head * g_head
-    g_both = torch.empty_like(tables.both)
-    torch.mul(tables.both[:n], g_children, out=g_both[:n])
-    torch.mul(tables.leaf_children, sums.leaf_children, out=g_both[n:])
-    g_left, g_right = g_both.split(d, 1)
+    d = tables.rank
+    sides = tables.both.split(d, 1)
+    g_left, g_right, g_head, g_root = sums.left, sums.right, sums.head, sums.root
+    if tables.skipped and tables.head is not None:
+        # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
+        n, head = tables.head.shape[0], tables.head
+        share = torch.where(tables.root > 0, g_root / tables.root, 0)
+        g_head = tables.start[:, None] * share
+        for probabilities, gradient in zip(sides, (g_left, g_right), strict=True):
+            g_head.addmm_(probabilities[:n], gradient[:d].T)
+        g_left, g_right = (torch.cat([head @ gradient[:d], gradient[d:]]) for gradient in (g_left, g_right))
+        g_root = tables.start * (head @ share)
+    for probabilities, gradient in zip(sides, (g_left, g_right), strict=True):
+        gradient.mul_(probabilities)
+    if g_head is not None and tables.head is not None:
+        g_head.mul_(tables.head)
     return None, g_root, g_head, g_left, g_right, sums.words, None, sums.span_scores
 
 

@@ -169,7 +169,8 @@ def gradient_sums(chart: _Chart, upstream: Tensor) -> Sums:
             x, x_scale = at_width(chart.rank, width)
             weight = posterior_weights(x_scale + b, chart.log_z, dtype) * upstream[:, None]
             g_head += (outer * weight[..., None]).flatten(0, 1).T @ x.flatten(0, 1)
-    return Sums(g_children, g_leaf, g_head, g_root, g_words, g_scores)
+    left, right = torch.cat([g_children, g_leaf]).chunk(2, 1)
+    return Sums(left, right, g_head, g_root, g_words, g_scores)
 
 
 @torch.no_grad()
