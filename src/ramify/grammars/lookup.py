@@ -62,38 +62,37 @@ class RuleLookup:
 
     def _strongest_dense(self, binary: Tensor, parent: int, count: int, weights: Tensor | None) -> list[Rule]:
         if weights is not None:
-            log_weights = weights.log()
+            log_weights = weights.to(binary).log()
             binary = binary + log_weights[:, None] + log_weights
         top = binary.flatten().topk(min(count, binary.numel()))
         return _rules(parent, top.values.exp(), top.indices, len(binary))
 
     def _strongest_low_rank(self, parent: int, count: int, weights: Tensor | None, block: int) -> list[Rule]:
-        """No pair of children has more than its left or its right child has with all others together.
+        """Children are looked at in the order of what a rule with them has at most, until that is too little.
 
-        So the strongest pairs of the strongest children bound what must be looked at; mostly that is little.
+        p(A -> B C) is at most sum_l U[A, l] V[B, l] max_C W[C, l], and the same with the sides swapped. A grammar that
+        has learnt something is done after a few; one in which all rules are alike takes O(m^2 d).
         """
         head, left, right = self._components(parent)
         m = len(left)
-        weights = left.new_ones(m) if weights is None else weights
-        of_left = weights * (left @ (head * (weights @ right)))  # (m,) p(A -> B .) for each B
-        of_right = weights * (right @ (head * (weights @ left)))
-
-        def products(rows: Tensor, columns: Tensor) -> Tensor:
-            found = (left[rows] * head) @ right[columns].T
-            return found * weights[rows, None] * weights[columns]
-
-        promising = (side.topk(min(block, m)).indices for side in (of_left, of_right))
-        sample = products(*promising).flatten()
-        bound = (1 - ROUNDING) * float(sample.topk(count).values[-1]) if sample.numel() >= count else 0.0
-        rows, columns = (((side > 0) & (side >= bound)).nonzero()[:, 0] for side in (of_left, of_right))
+        if weights is not None:
+            left, right = (side * weights.to(side)[:, None] for side in (left, right))
+        lefts, at_most_left = _in_order(left @ (head * right.amax(0)))
+        rights, at_most_right = _in_order(right @ (head * left.amax(0)))
+        right = right[rights].T
         values, places = left.new_zeros(0), torch.zeros(0, dtype=torch.long, device=left.device)
-        for some in rows.split(block):
-            found = products(some, columns).flatten()
-            top = found.topk(min(count, found.numel()))
-            at = some[top.indices // len(columns)] * m + columns[top.indices % len(columns)]
+        least = 0.0  # of the rules kept, once there are enough
+        for rows, bounds in zip(lefts.split(block), at_most_left.split(block), strict=True):
+            columns = int((at_most_right >= least).sum())
+            if not len(rows) or not columns or float(bounds[0]) < least:
+                break
+            found = ((left[rows] * head) @ right[:, :columns]).flatten()
+            top = found.topk(min(count, len(found)))
+            at = rows[top.indices // columns] * m + rights[top.indices % columns]
             values, places = torch.cat([values, top.values]), torch.cat([places, at])
             kept = values.topk(min(count, len(values)))
             values, places = kept.values, places[kept.indices]
+            least = (1 - ROUNDING) * float(values[-1]) if len(values) == count else 0.0
         return _rules(parent, values, places, m)
 
     def _components(self, parent: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -170,6 +169,12 @@ def _origin(grammar: Grammar) -> Tensor:
 
 def _device(grammar: Grammar) -> torch.device:
     return next(iter((*grammar.buffers(), *grammar.parameters()))).device
+
+
+def _in_order(bounds: Tensor) -> tuple[Tensor, Tensor]:
+    """The places of those above zero, the largest first, and their values."""
+    order = bounds.argsort(descending=True)[: int((bounds > 0).sum())]
+    return order, bounds[order]
 
 
 def _rules(parent: int, values: Tensor, places: Tensor, m: int) -> list[Rule]:
