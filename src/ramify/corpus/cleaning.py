@@ -160,7 +160,12 @@ def normalise(word: str, form: NormalForm = "NFC") -> str:
     Not to be repeated: the `N` of a normalised word would be lower-cased.
     """
     if word.isascii():
-        return _NUMBER.sub("N", word.lower())
+        return numbers_as_n(word.lower())
     # Twice, because lower-casing may undo the normal form.
     lowered = unicodedata.normalize(form, unicodedata.normalize(form, word).lower())
-    return _NUMBER.sub("N", lowered)
+    return numbers_as_n(lowered)
+
+
+def numbers_as_n(word: str) -> str:
+    """`word` with every number in it (`1,234.5`) replaced with `N`."""
+    return _NUMBER.sub("N", word)

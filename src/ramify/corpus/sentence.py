@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 
+from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
 PUNCTUATION_TAG = "PUNCT"
@@ -23,6 +24,8 @@ class Sentence:
     """For each token whether it is a word; the others are punctuation."""
     where: str = ""
     """File and line, for errors"""
+    tree: Parse | None = None
+    """Over all its tokens, if it was read from one"""
 
     @property
     def tokens(self) -> tuple[str, ...]:

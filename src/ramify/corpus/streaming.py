@@ -37,7 +37,7 @@ class SentenceStream:
 
     A blank line of text is a sentence without tokens, so that line n out belongs to line n in, unless prose is
     split into sentences. The leaves of trees are tokens; those that are words are told by `word_rule` or, where
-    there is none, as in text.
+    there is none, as in text. The trees come along.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SentenceStream:
         if self._split:
             raise RamifyError(f"{self.source}: holds trees, one a sentence already; leave out --split-sentences.")
         for number, parse in enumerate(read_brackets(lines, self.source), start=1):
-            yield self._leaves(parse.words, parse.tags, f"{self.source}, tree {number}")
+            yield replace(self._leaves(parse.words, parse.tags, f"{self.source}, tree {number}"), tree=parse)
 
     def _of_text(self, lines: Iterator[str]) -> Iterator[Sentence]:
         rules = self._text_rules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,18 +94,20 @@ def agreement(gold: Sequence[str], induced: Sequence[str]) -> Agreement | None:
 
 
 def labels_of_shared_spans(gold: Sequence[Parse], predicted: Sequence[Parse]) -> tuple[list[str], list[str]]:
-    """The gold category and the predicted label of every span that both trees have.
+    """The gold category and the predicted label of every span that both trees have, as `shared_constituents`."""
+    pairs = [each[1:] for both in zip(gold, predicted, strict=True) for each in shared_constituents(*both)]
+    return [truth for truth, _ in pairs], [label for _, label in pairs]
+
+
+def shared_constituents(gold: Parse, predicted: Parse) -> Iterator[tuple[tuple[int, int], str, str]]:
+    """Every span that both trees have, with its gold category and its predicted label.
 
     Of spans of two words or more but the whole sentence; of a unary chain the uppermost label.
     """
-    categories, labels = [], []
-    for gold_parse, predicted_parse in zip(gold, predicted, strict=True):
-        theirs = _uppermost(predicted_parse)
-        for span, label in _uppermost(gold_parse).items():
-            if span in theirs:
-                categories.append(category(label))
-                labels.append(theirs[span])
-    return categories, labels
+    theirs = _uppermost(predicted)
+    for span, label in _uppermost(gold).items():
+        if span in theirs:
+            yield span, category(label), theirs[span]
 
 
 def _uppermost(parse: Parse) -> dict[tuple[int, int], str]:

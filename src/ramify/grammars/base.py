@@ -46,6 +46,11 @@ class SharedDenseRules(NamedTuple):
         return DenseRules(*self, words, lengths)
 
 
+def only_set(shared: SharedRules | SharedDenseRules) -> SharedRules | SharedDenseRules:
+    """Rules that were made for one sentence, without the dimension for several."""
+    return type(shared)(*(None if table is None else table[0] for table in shared))  # type: ignore[arg-type]
+
+
 class Grammar(nn.Module, ABC):
     """A network that makes the rules of a batch.
 
@@ -102,9 +107,7 @@ class Grammar(nn.Module, ABC):
         if not self.latent:
             return TableGrammar(self.shared_rules(), self.emission(all_words))
         z = torch.zeros(1, self.latent, device=all_words.device) if z is None else z
-        shared = self.shared_rules(z)
-        of_one = type(shared)(*(None if table is None else table[0] for table in shared))  # type: ignore[arg-type]
-        return TableGrammar(of_one, self.emission(all_words[None], z)[0])
+        return TableGrammar(only_set(self.shared_rules(z)), self.emission(all_words[None], z)[0])
 
     def worked_out(self) -> Grammar:
         """What to parse with: the grammar with every probability worked out once, unless every sentence has its own.

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 
 from ramify.grammars.base import Grammar, SharedDenseRules
-
-
-class Rule(NamedTuple):
-    """Children are numbered as in `LowRankRules` and `DenseRules`: preterminal t is symbol n + t."""
-
-    parent: int
-    left: int
-    right: int
-    probability: float
+from ramify.grammars.lookup import Rule, RuleLookup
 
 
 @torch.no_grad()
@@ -41,25 +31,6 @@ def normalisation_error(grammar: Grammar) -> dict[str, float]:
     return {name: float((total - 1).abs().max()) for name, total in sums.items()}
 
 
-@torch.no_grad()
-def strongest_rules(grammar: Grammar, parent: int, count: int = 10, block: int = 512) -> list[Rule]:
-    """The most probable binary rules of one nonterminal, best first, in O(m^2 d) time and O(m block) memory."""
-    shared = grammar.tabulated().shared_rules()
-    if isinstance(shared, SharedDenseRules):
-        found = shared.binary[parent].exp()
-        top = found.flatten().topk(min(count, found.numel()))
-        m = len(found)
-        return [
-            Rule(parent, at // m, at % m, value)
-            for at, value in zip(top.indices.tolist(), top.values.tolist(), strict=True)
-        ]
-    weighted, right = (table.exp() for table in shared.components_of(parent))  # (m, k)
-    m = right.shape[0]
-    best = right.new_zeros(0), torch.zeros(0, dtype=torch.long, device=right.device)
-    for start in range(0, m, block):
-        found = (weighted[start : start + block] @ right.T).flatten()
-        values, places = found.topk(min(count, found.numel()))
-        values, places = torch.cat([best[0], values]), torch.cat([best[1], places + start * m])
-        kept = values.topk(min(count, values.numel()))
-        best = kept.values, places[kept.indices]
-    return [Rule(parent, int(at) // m, int(at) % m, float(value)) for value, at in zip(*best, strict=True)]
+def strongest_rules(grammar: Grammar, parent: int, count: int = 10, block: int = 128) -> list[Rule]:
+    """The most probable binary rules of one nonterminal, best first; a `RuleLookup` is faster for several."""
+    return RuleLookup(grammar).strongest(parent, count, block=block)

@@ -22,7 +22,7 @@ from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import Grammar, TableGrammar
 from ramify.grammars.generation import Generated, Sampler
-from ramify.grammars.inspect import Rule, strongest_rules
+from ramify.grammars.lookup import Rule, RuleLookup
 from ramify.inference.derivations import Derivation
 from ramify.parser.analysis import Analysis
 from ramify.parser.batches import WordIds, check_fits, memory_batches, padded
@@ -87,6 +87,11 @@ class Parser:
     def tables(self) -> TableGrammar:
         """Every rule's probability; of a compound grammar the rules at z = 0"""
         return self.grammar.tabulated()
+
+    @cached_property
+    def rules(self) -> RuleLookup:
+        """Binary rules by their strength; of a compound grammar those at z = 0"""
+        return RuleLookup(self.grammar)
 
     @property
     def device(self) -> torch.device:
@@ -164,7 +169,7 @@ class Parser:
         if symbol is not None and symbol not in self.labels:
             raise RamifyError(f"{symbol!r} is no nonterminal of this grammar; they are {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
-        found = [rule for parent in parents for rule in strongest_rules(self.tables, parent, count)]
+        found = [rule for parent in parents for rule in self.rules.strongest(parent, count)]
         return [self._named(rule) for rule in sorted(found, key=lambda rule: -rule.probability)]
 
     def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:

@@ -1,0 +1,218 @@
+"""What the book of a grammar tells, whatever it is printed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ramify.evaluation.induced import Induced
+from ramify.evaluation.subtypes import Subtype
+from ramify.version import VERSION
+
+Counted = tuple[tuple[str, int], ...]
+"""Words, phrases or labels with how often they were found, the most frequent first"""
+Probable = tuple[tuple[str, float], ...]
+"""Words or phrases with their probabilities, the most probable first"""
+Order = Literal["use", "expected use", "number"]
+
+
+@dataclass(frozen=True)
+class Child:
+    """One of two children in a rule, and what it stands for."""
+
+    symbol: str
+    words: tuple[str, ...] = ()
+    """The most probable words of a preterminal"""
+    example: str | None = None
+    """A typical phrase of a nonterminal; None where none is known"""
+
+    @property
+    def meaning(self) -> str:
+        """In words; empty where nothing is known."""
+        return ", ".join(self.words) if self.words else self.example or ""
+
+    def as_record(self) -> dict[str, object]:
+        """In terms of JSON."""
+        return {"symbol": self.symbol} | ({"words": list(self.words)} if self.words else {"example": self.example})
+
+
+@dataclass(frozen=True)
+class RuleInWords:
+    """A binary rule of a nonterminal."""
+
+    left: Child
+    right: Child
+    probability: float
+
+    def as_record(self) -> dict[str, object]:
+        """In terms of JSON."""
+        return {
+            "left": self.left.as_record(),
+            "right": self.right.as_record(),
+            "probability": round(self.probability, 6),
+        }
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """What is told of a symbol of either kind."""
+
+    name: str
+    number: int
+    """Its place in the grammar"""
+    share: float | None
+    """Of all constituents, or of all words, of the text or, without a text, of those expected in a derivation"""
+    count: int | None
+    """In the text"""
+    gold: Counted
+    """Gold labels of its correctly predicted constituents, or gold tags of its words"""
+
+    @property
+    def gold_shares(self) -> Probable:
+        """The gold labels or tags as parts of one."""
+        total = sum(count for _, count in self.gold)
+        return tuple((label, count / total) for label, count in self.gold)
+
+
+@dataclass(frozen=True)
+class Nonterminal(Symbol):
+    """A phrase of the grammar."""
+
+    phrases: Counted
+    """Its most typical constituents in the text"""
+    pairs: Probable
+    """Its most probable phrases of two words, where there is no text"""
+    first_words: Counted
+    last_words: Counted
+    rules: tuple[RuleInWords, ...]
+
+    def as_record(self) -> dict[str, object]:
+        """In terms of JSON."""
+        return {
+            "name": self.name,
+            "share": self.share,
+            "count": self.count,
+            "gold_labels": _lists(self.gold),
+            "phrases": _lists(self.phrases),
+            "pairs": _lists(self.pairs),
+            "first_words": _lists(self.first_words),
+            "last_words": _lists(self.last_words),
+            "rules": [rule.as_record() for rule in self.rules],
+        }
+
+
+@dataclass(frozen=True)
+class Preterminal(Symbol):
+    """A part of speech of the grammar."""
+
+    words: Probable
+
+    def as_record(self) -> dict[str, object]:
+        """In terms of JSON."""
+        return {
+            "name": self.name,
+            "share": self.share,
+            "count": self.count,
+            "gold_tags": _lists(self.gold),
+            "words": _lists(self.words),
+        }
+
+
+@dataclass(frozen=True)
+class Text:
+    """What was parsed."""
+
+    source: str
+    induced: Induced
+    impossible: int
+    """Sentences that the grammar cannot derive, left out"""
+
+
+@dataclass(frozen=True)
+class Book:
+    """A grammar for a reader."""
+
+    model: str
+    order: Order
+    """What the symbols are in the order of"""
+    sizes: tuple[int, int]
+    """How many nonterminals and preterminals the grammar has, shown or not"""
+    nonterminals: Sequence[Nonterminal]
+    preterminals: Sequence[Preterminal]
+    subtypes: dict[str, list[Subtype]]
+    """Of gold labels"""
+    text: Text | None = None
+    expected_words: float | None = None
+    """Of a sentence drawn from the grammar, where that is finite and there is no text"""
+    compound: bool = False
+
+    def remarks(self) -> Iterator[str]:
+        """What a reader must know, a sentence or two each."""
+        n, p = self.sizes
+        shown = f"Shown are {_of(self.nonterminals, n, 'nonterminals')} and {_of(self.preterminals, p, 'preterminals')}"
+        if self.text is None:
+            yield f"{shown}, {_ORDERS[self.order]}."
+            if self.expected_words is not None:
+                yield f"A sentence drawn from the grammar has {self.expected_words:,.1f} words on average."
+        else:
+            yield from self._remarks_on_text(self.text, shown)
+        if self.compound:
+            yield (
+                "The rules of a compound grammar differ from sentence to sentence; rules and words of preterminals "
+                "are those at z = 0."
+            )
+
+    def _remarks_on_text(self, text: Text, shown: str) -> Iterator[str]:
+        induced = text.induced
+        usage, tag_usage = induced.usage, induced.tag_usage
+        yield (
+            f"{induced.sentences:,} sentences of {text.source} have {sum(usage.values()):,} constituents of two words "
+            f"or more and {sum(tag_usage.values()):,} words; {len(usage):,} nonterminals and {len(tag_usage):,} "
+            f"preterminals are used. {shown}, {_ORDERS[self.order]}."
+        )
+        if text.impossible:
+            yield f"Sentences left out because the grammar cannot derive them: {text.impossible:,}."
+        if induced.purity is not None and induced.entropy is not None:
+            yield (
+                f"Of the correctly predicted constituents {percent(induced.purity)} have the gold label that their "
+                f"nonterminal goes with most often (purity); H(label | nonterminal) is {induced.entropy:.2f} bits."
+            )
+
+    def as_record(self) -> dict[str, object]:
+        """In terms of JSON; what was counted in the text is told of all symbols, shown or not."""
+        text = self.text
+        return {
+            "made_by": f"ramify {VERSION}",
+            "model": self.model,
+            "remarks": list(self.remarks()),
+            "order": self.order,
+            "text": None
+            if text is None
+            else {"source": text.source, "sentences": text.induced.sentences, "impossible": text.impossible},
+            "nonterminals": [symbol.as_record() for symbol in self.nonterminals],
+            "preterminals": [symbol.as_record() for symbol in self.preterminals],
+            "induced": None if text is None else text.induced.as_record(),
+        }
+
+
+_ORDERS = {
+    "use": "the most used first",
+    "expected use": "in the order of their expected use in a sentence drawn from the grammar",
+    "number": "in the order of their numbers, because sentences drawn from the grammar have no finite expected length",
+}
+
+
+def percent(share: float) -> str:
+    """`share`, a part of one, for a reader; written together, so that no line breaks in between."""
+    if 0 < share < 0.0005:
+        return "<0.1%"
+    return f"{100 * share:.0f}%" if share >= 0.0995 else f"{100 * share:.1f}%"
+
+
+def _of(shown: Sequence[Symbol], total: int, what: str) -> str:
+    return f"all {total:,} {what}" if len(shown) == total else f"{len(shown):,} of {total:,} {what}"
+
+
+def _lists(pairs: Sequence[tuple[str, float]]) -> list[list[object]]:
+    return [[name, round(value, 6)] for name, value in pairs]

@@ -1,0 +1,110 @@
+"""`ramify grammar`: the induced grammar for a reader."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
+
+import typer
+from rich.console import Console
+
+from ramify.cli.common import Decoder, Device, Input, Model, app, notes
+from ramify.cli.output import print_lines
+from ramify.cli.parse import Overwrite, Split, Tokenise
+from ramify.errors import RamifyError
+from ramify.files import check_place, write_atomically
+
+if TYPE_CHECKING:
+    from ramify.book.contents import Book, Text
+    from ramify.parser import Parser
+
+Format = Literal["terminal", "markdown", "json", "html"]
+ENDINGS: dict[str, Format] = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+PLAIN_WIDTH = 100
+
+
+@app.command(epilog="Example: ramify grammar -m runs/mine test.trees --out grammar.html")
+def grammar(
+    model: Model,
+    text: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Argument(help="Text or trees to show the symbols in; - reads standard input. Without: rules and words."),
+    ] = None,
+    format: Annotated[
+        Optional[Format],  # noqa: UP045
+        typer.Option(help="\\[default: as the ending of OUT says, else terminal]"),
+    ] = None,
+    symbols: Annotated[int, typer.Option(min=1, help="How many symbols of either kind, the most used first.")] = 30,
+    examples: Annotated[int, typer.Option(min=1, help="Typical phrases of a nonterminal.")] = 10,
+    words: Annotated[int, typer.Option(min=1, help="First and last words; words of a preterminal.")] = 8,
+    rules: Annotated[int, typer.Option(min=1, help="Strongest rules of a nonterminal.")] = 5,
+    decoder: Decoder = "mbr",
+    input: Input = "auto",
+    tokenise: Tokenise = None,
+    split_sentences: Split = False,
+    out: Annotated[Optional[Path], typer.Option(help="File to write to.")] = None,  # noqa: UP045
+    overwrite: Overwrite = False,
+    device: Device = "auto",
+) -> None:
+    """Read the grammar: what its symbols stand for, in words, with gold labels where the text is trees."""
+    from ramify.book.making import Extent, make_book
+    from ramify.parser import load
+    from ramify.terminal import counting
+
+    if out is not None:
+        check_place(out)
+        if out.exists() and not overwrite:
+            raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
+    elif overwrite:
+        raise RamifyError("--overwrite is about a file; give its name with --out.")
+    parser = load(model, device)
+    found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
+    with counting(notes, "symbols") as on_symbol:
+        book = make_book(parser, str(model), found, Extent(symbols, examples, words, rules), on_symbol)
+    chosen = format or (ENDINGS.get(out.suffix.lower(), "terminal") if out else "terminal")
+    if out is not None:
+        write_atomically(out, _plain(book, chosen).encode("utf-8", "backslashreplace"))
+    elif chosen == "terminal" and sys.stdout.isatty():
+        _print(book, Console(highlight=False))
+    else:
+        print_lines([_plain(book, chosen).removesuffix("\n")])
+
+
+def _parsed(parser: Parser, file: Path, kind: Input, tokenise: str | None, split: bool, decoder: Decoder) -> Text:
+    from ramify.book.making import count_text, rule_for_trees
+    from ramify.corpus.streaming import SentenceStream, size_of
+    from ramify.corpus.tokenising import tokeniser
+    from ramify.terminal import reading_progress
+
+    text_rules = parser.text_rules
+    if tokenise is not None:
+        tokeniser(tokenise)  # refused before anything is read
+        text_rules = replace(text_rules, tokenise=tokenise)
+    with reading_progress(notes, size_of(file), visible=True) as on_bytes:
+        stream = SentenceStream(file, kind, text_rules, rule_for_trees(parser, file, kind), split, on_bytes)
+        return count_text(stream.source, parser.analyse_many(stream, decoder))
+
+
+def _plain(book: Book, format: Format) -> str:
+    """The book as it is written to a file or a pipe."""
+    from ramify.book.html import as_html
+    from ramify.book.markdown import as_markdown
+
+    if format == "json":
+        return json.dumps(book.as_record(), indent=1, ensure_ascii=False) + "\n"
+    if format != "terminal":
+        return as_html(book) if format == "html" else as_markdown(book)
+    written = io.StringIO()
+    _print(book, Console(file=written, width=PLAIN_WIDTH, highlight=False))
+    return "".join(line.rstrip() + "\n" for line in written.getvalue().split("\n")[:-1])
+
+
+def _print(book: Book, console: Console) -> None:
+    from ramify.book.terminal import in_terminal
+
+    for part in in_terminal(book):
+        console.print(part)

@@ -1,0 +1,197 @@
+"""What a system's nonterminals are: the words they stand over, and the gold labels they go with.
+
+After the analysis of induced labels in Yang et al. 2021 and the table in their appendix: nonterminals by use, their
+constituents, the nonterminals that each gold label goes to, and the subtypes that they divide it into.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log2
+
+from ramify.corpus.cleaning import normalise, numbers_as_n
+from ramify.corpus.tree import UNTAGGED, Parse
+from ramify.errors import RamifyError
+from ramify.evaluation.labels import category, shared_constituents
+from ramify.evaluation.subtypes import Subtype, subtypes_of
+
+LONGEST_EXAMPLE = 8
+"""Constituents of more words are counted, but hardly ever stand twice in a text and are no examples."""
+
+Counts = dict[str, int]
+
+
+@dataclass
+class Phrases:
+    """What one nonterminal stands over; first and last words in lower case, numbers `N`, as a grammar sees them."""
+
+    count: int = 0
+    first_words: Counter[str] = field(default_factory=Counter)
+    last_words: Counter[str] = field(default_factory=Counter)
+    constituents: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    """Of at most `LONGEST_EXAMPLE` words, as they are written"""
+
+    def add(self, words: Sequence[str], normal: Sequence[str]) -> None:
+        """One more constituent, as written and in normal form."""
+        self.count += 1
+        self.first_words[normal[0]] += 1
+        self.last_words[normal[-1]] += 1
+        if len(words) <= LONGEST_EXAMPLE:
+            self.constituents[tuple(words)] += 1
+
+    def typical(self, count: int = 10) -> list[tuple[str, int]]:
+        """The most frequent constituents; of equally frequent ones those with the most usual first and last words.
+
+        Numbers are `N`, capitals stay, because these tell where a sentence begins.
+        """
+        found, usual = Counter[str](), {}
+        for words, times in self.constituents.items():
+            shown = " ".join(map(numbers_as_n, words))
+            found[shown] += times
+            usual[shown] = self.first_words[normalise(words[0])] * self.last_words[normalise(words[-1])]
+        order = sorted(found, key=lambda shown: (-found[shown], -usual[shown], len(shown), shown))
+        return [(shown, found[shown]) for shown in order[:count]]
+
+
+@dataclass
+class Induced:
+    """The symbols of a system as they were predicted, counted over any number of sentences."""
+
+    phrases: dict[str, Phrases] = field(default_factory=lambda: defaultdict(Phrases))
+    """By nonterminal; spans of two words or more, the whole sentence among them"""
+    tags: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By preterminal the words it stands over, in normal form"""
+    tag_alignment: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By preterminal the gold tags of its words"""
+    first_words: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By gold label and nonterminal the first words of correctly predicted constituents"""
+    sentences: int = 0
+    has_gold: bool = False
+
+    def add(self, predicted: Parse, gold: Parse | None = None) -> None:
+        """One more sentence, with its gold tree if there is one; constituents are compared under the convention `tn`.
+
+        Correctly predicted are spans of two words or more but the whole sentence. Of a unary chain the uppermost label
+        counts, without function tags.
+        """
+        self.sentences += 1
+        words = predicted.words
+        normal = [normalise(word) for word in predicted.words]
+        for (start, end), label in zip(predicted.spans.tolist(), predicted.labels, strict=True):
+            if end - start > 1:
+                self.phrases[label].add(words[start:end], normal[start:end])
+        for tag, word in zip(predicted.tags, normal, strict=True):
+            self.tags[tag][word] += 1
+        if gold is None:
+            return
+        if len(gold) != len(predicted):
+            raise RamifyError(
+                f"Sentence {self.sentences} has {len(predicted)} words where its gold tree has {len(gold)}; "
+                "give trees of the same sentences."
+            )
+        self.has_gold = True
+        for (start, _), truth, label in shared_constituents(gold, predicted):
+            self.first_words[truth, label][normal[start]] += 1
+        for tag, truth in zip(predicted.tags, gold.tags, strict=True):
+            if truth != UNTAGGED:
+                self.tag_alignment[tag][category(truth)] += 1
+
+    @property
+    def usage(self) -> Counts:
+        """How often each nonterminal is predicted, the most frequent first."""
+        return most_frequent({label: phrases.count for label, phrases in self.phrases.items()})
+
+    @property
+    def tag_usage(self) -> Counts:
+        """How often each preterminal is predicted, the most frequent first."""
+        return most_frequent({tag: words.total() for tag, words in self.tags.items()})
+
+    @property
+    def alignment(self) -> dict[str, Counts]:
+        """For each gold label its correctly predicted constituents by nonterminal, the most frequent first."""
+        table: dict[str, Counts] = {}
+        for (label, nonterminal), words in self.first_words.items():
+            table.setdefault(label, {})[nonterminal] = words.total()
+        sizes = {label: sum(row.values()) for label, row in table.items()}
+        return {label: most_frequent(table[label]) for label in most_frequent(sizes)}
+
+    @property
+    def gold_labels(self) -> dict[str, Counts]:
+        """The same table by nonterminal: for each the gold labels of its correctly predicted constituents."""
+        table: dict[str, Counts] = {}
+        for label, row in self.alignment.items():
+            for nonterminal, count in row.items():
+                table.setdefault(nonterminal, {})[label] = count
+        return {nonterminal: most_frequent(row) for nonterminal, row in table.items()}
+
+    def given_label(self) -> dict[str, dict[str, float]]:
+        """P(nonterminal | gold label): the rows of the alignment, each summing to one."""
+        return {label: _shares(row) for label, row in self.alignment.items()}
+
+    @property
+    def purity(self) -> float | None:
+        """The share, from 0 to 1, of correct constituents whose label is the one their nonterminal goes with most."""
+        rows = self.gold_labels.values()
+        return sum(max(row.values()) for row in rows) / _total(rows) if rows else None
+
+    @property
+    def entropy(self) -> float | None:
+        """H(gold label | nonterminal) of correctly predicted constituents, in bits: 0 if nonterminals tell labels."""
+        rows = self.gold_labels.values()
+        if not rows:
+            return None
+        uncertainty = sum(-count * log2(share) for row in rows for count, share in _with_shares(row))
+        return abs(uncertainty) / _total(rows)  # never -0.0
+
+    def subtypes(self, words: int = 5) -> dict[str, list[Subtype]]:
+        """For each gold label that several nonterminals divide these, with the first words that tell them apart."""
+        by_label: dict[str, dict[str, Counter[str]]] = {label: {} for label in self.alignment}
+        for (label, nonterminal), found in self.first_words.items():
+            by_label[label][nonterminal] = found
+        divided = {label: subtypes_of(found, words) for label, found in by_label.items()}
+        return {label: subtypes for label, subtypes in divided.items() if len(subtypes) > 1}
+
+    def as_record(self) -> dict[str, object]:
+        """In terms of JSON, the most frequent first everywhere."""
+        return {
+            "usage": self.usage,
+            "alignment": self.alignment,
+            "purity": self.purity,
+            "entropy": self.entropy,
+            "subtypes": {label: [each.as_record() for each in found] for label, found in self.subtypes().items()},
+        }
+
+
+def count_induced(predicted: Iterable[Parse], gold: Iterable[Parse] | None = None) -> Induced:
+    """The symbols of predicted parses and, with gold parses of the same words, what they have to do with gold labels.
+
+    Either may be a stream: what is kept grows with the number of different phrases, not with the number of sentences.
+    """
+    induced = Induced()
+    if gold is None:
+        for parse in predicted:
+            induced.add(parse)
+    else:
+        for parse, truth in zip(predicted, gold, strict=True):
+            induced.add(parse, truth)
+    return induced
+
+
+def most_frequent(counts: Mapping[str, int], count: int | None = None) -> Counts:
+    """The largest counts first, equal ones by name, so that the same text gives the same order."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:count])
+
+
+def _shares(row: Counts) -> dict[str, float]:
+    total = sum(row.values())
+    return {name: count / total for name, count in row.items()}
+
+
+def _with_shares(row: Counts) -> Iterable[tuple[int, float]]:
+    return zip(row.values(), _shares(row).values(), strict=True)
+
+
+def _total(rows: Iterable[Counts]) -> int:
+    return sum(sum(row.values()) for row in rows)

@@ -1,0 +1,83 @@
+"""Which first words tell the nonterminals apart that divide one gold label.
+
+The measure is the log-odds ratio with an informative Dirichlet prior, in standard deviations (Monroe, Colaresi and
+Quinn 2008): the odds of a word as the first of a nonterminal's constituents against its odds as the first of all the
+label's other constituents, both smoothed towards the label's own distribution of first words. A rare word cannot reach
+a high value, nor can one that is frequent everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import log, sqrt
+
+PRIOR = 10.0
+"""So many constituents with the label's own first words are added to either side."""
+LEAST_COUNT, LEAST_SHARE = 5, 0.02
+"""A nonterminal with fewer correctly predicted constituents of a label, or a smaller share, is no subtype of it."""
+LEAST_WORD_COUNT = 2
+SIGNIFICANT = 1.645
+"""Standard deviations: what chance alone exceeds once in twenty times."""
+
+
+@dataclass(frozen=True)
+class Subtype:
+    """One of the nonterminals that divide a gold label."""
+
+    nonterminal: str
+    count: int
+    """Of correctly predicted constituents of the label"""
+    share: float
+    """Of all of them, from 0 to 1"""
+    first_words: tuple[tuple[str, int], ...]
+    """Those that tell it from the others, the clearest first, with how often each stands first; there may be none"""
+
+    def as_record(self) -> dict[str, object]:
+        """In terms of JSON."""
+        return asdict(self) | {"first_words": [list(pair) for pair in self.first_words]}
+
+
+def subtypes_of(first_words: Mapping[str, Counter[str]], words: int = 5) -> list[Subtype]:
+    """The nonterminals of some size among those of one label, the most frequent first.
+
+    Given are the first words of the label's correctly predicted constituents by nonterminal.
+    """
+    everything: Counter[str] = sum(first_words.values(), Counter())
+    total = everything.total()
+    large_enough = [
+        nonterminal
+        for nonterminal, found in first_words.items()
+        if found.total() >= LEAST_COUNT and found.total() >= LEAST_SHARE * total
+    ]
+    large_enough.sort(key=lambda nonterminal: (-first_words[nonterminal].total(), nonterminal))
+    return [
+        Subtype(
+            nonterminal,
+            first_words[nonterminal].total(),
+            first_words[nonterminal].total() / total,
+            tuple(telling_words(first_words[nonterminal], everything)[:words]),
+        )
+        for nonterminal in large_enough
+    ]
+
+
+def telling_words(found: Counter[str], everything: Counter[str]) -> list[tuple[str, int]]:
+    """The words significantly more frequent in `found` than in the rest of `everything`, the clearest first."""
+    scores = {word: log_odds(word, found, everything) for word, count in found.items() if count >= LEAST_WORD_COUNT}
+    telling = [word for word, score in scores.items() if score > SIGNIFICANT]
+    return [(word, found[word]) for word in sorted(telling, key=lambda word: (-scores[word], word))]
+
+
+def log_odds(word: str, found: Counter[str], everything: Counter[str]) -> float:
+    """The smoothed log-odds ratio of a word in `found` against the rest of `everything`, in standard deviations."""
+    total = everything.total()
+    if everything[word] == total:  # the only word there is tells nothing
+        return 0.0
+    prior = PRIOR * everything[word] / total
+    here = found[word] + prior
+    elsewhere = everything[word] - found[word] + prior
+    odds_here = here / (found.total() + PRIOR - here)
+    odds_elsewhere = elsewhere / (total - found.total() + PRIOR - elsewhere)
+    return log(odds_here / odds_elsewhere) / sqrt(1 / here + 1 / elsewhere)
