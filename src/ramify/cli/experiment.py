@@ -39,6 +39,7 @@ def experiment(
 
     Exit code 1: some runs failed, the others are done.
     """
+    from ramify.experiments.folder import check_same
     from ramify.experiments.reading import find_experiment, read_plan
     from ramify.experiments.running import check_jobs, run_experiment, survey
     from ramify.experiments.table import experiment_progress, status_table
@@ -52,6 +53,8 @@ def experiment(
         raise RamifyError("Say where the runs shall be: --out FOLDER.")
     check_jobs(found, jobs)
     if dry_run:
+        if out is not None:
+            check_same(out, found)
         results_console().print(status_table([*survey(found, out)]))
         return
     assert out is not None

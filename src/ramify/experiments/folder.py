@@ -116,7 +116,7 @@ def _check_same_run(folder: Path, run: Run, threads: int) -> None:
         if _deciding(before)[name] != value:
             raise RamifyError(
                 f"{folder}: holds a run with {name} {_deciding(before)[name]}, not {value}; name this model otherwise, "
-                "or give another --out."
+                "give another --out, or remove that folder if it is of no use."
             )
     if then != threads:
         raise RamifyError(
