@@ -49,7 +49,6 @@ def model_result(
         "evaluation": score(gold, prediction).as_record(),
         "induced": count_induced(prediction.parses, gold.parses).as_record(),
         "sentence_f1": _sentence_f1(gold, [prediction]),
-        "parameters": sum(parameter.numel() for parameter in parser.grammar.parameters()),
         **training,
     }
 
@@ -86,10 +85,15 @@ def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
     return load_gold(data.split(SPLIT), rule)
 
 
-def training_record(metrics: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:
-    """How a training went, from what it left."""
-    epochs = [json.loads(line) for line in metrics.read_text(encoding="utf-8").splitlines()]
+def training_record(folder: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:
+    """How a training went, from what it left in its folder."""
+    from ramify.parser.folder import METRICS, empty_grammar, read_config
+
+    epochs = [json.loads(line) for line in (folder / METRICS).read_text(encoding="utf-8").splitlines()]
+    # Of the networks: a parser keeps only the rules that they made.
+    grammar = empty_grammar(folder, read_config(folder))
     return {
+        "parameters": sum(parameter.numel() for parameter in grammar.parameters()),
         "threads": threads,
         "peak_memory_mb": peak_memory,
         "epochs": epochs,

@@ -13,7 +13,7 @@ class Status:
 
     name: str
     state: str = "waiting"
-    """waiting, starting, training, the decoder at work, finished, stopped, failed"""
+    """waiting, starting, training, scoring (and by which decoder), finished, stopped, failed"""
     epoch: int | None = None
     epochs: int | None = None
     dev_perplexity: float | None = None

@@ -31,7 +31,7 @@ def experiment_progress(console: Console) -> Iterator[Callbacks]:
     printed: set[str] = set()
 
     def draw() -> RenderableType:
-        return status_table(statuses, console.height - AROUND)
+        return status_table(statuses, console.height - AROUND) if statuses else ""
 
     with Live(get_renderable=draw, console=console, transient=True, auto_refresh=console.is_terminal) as live:
 

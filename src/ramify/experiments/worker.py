@@ -106,7 +106,6 @@ def _train_and_score(job: dict[str, Any], tell: Tell) -> None:
 
     from ramify.experiments.results import gold_of, model_result, training_record
     from ramify.inference.compilation import tell_of_compilation
-    from ramify.parser.folder import METRICS
     from ramify.training import train
 
     torch.set_num_threads(job["threads"])
@@ -124,10 +123,10 @@ def _train_and_score(job: dict[str, Any], tell: Tell) -> None:
         data.split("train"), folder, dev=data.split("dev"), resume=True, on_epoch=on_epoch,
         on_progress=_progress(tell, settings.epochs), **job["settings"],
     )  # fmt: skip
-    training = training_record(folder / METRICS, job["threads"], _peak(folder))
+    training = training_record(folder, job["threads"], _peak(folder))
     gold = gold_of(data, parser.word_rule)
     for decoder in run.decoders:
-        tell("state", state=decoder)
+        tell("state", state=f"scoring {decoder}")
         result = model_result(parser, gold, run, decoder, training)
         result_file(folder, decoder).parent.mkdir(exist_ok=True)
         write_json(result_file(folder, decoder), result)
