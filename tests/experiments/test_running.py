@@ -110,6 +110,8 @@ def test_a_missing_result_is_made_again_without_training(copied):
     lost = folder / "results" / "viterbi.json"
     before = json.loads(lost.read_text())
     lost.write_text(lost.read_text()[:100])
+    halfway = next(status for status in survey(read_plan(copied / "tiny.toml"), copied / "out") if status.epoch)
+    assert (halfway.name, halfway.state, halfway.epoch) == ("small/low-rank/seed-0", "waiting", 2)
     kept = {name: (folder / name).stat().st_mtime_ns for name in ("model.safetensors", "results/mbr.json")}
     statuses = run_experiment(read_plan(copied / "tiny.toml"), copied / "out")
     assert set(states(statuses).values()) == {"finished"}

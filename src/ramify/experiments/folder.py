@@ -18,7 +18,7 @@ from ramify.training.settings import FREE_TO_CHANGE, Settings, load_settings
 
 PLAN, LOCK, FAILED = "experiment.json", ".lock", "failed.json"
 BASELINES, RESULTS = "baselines", "results"
-CONFIG = "config.json"
+CONFIG, METRICS = "config.json", "metrics.jsonl"
 LOCK_PATIENCE = 10.0
 """Seconds in which the processes of an experiment that was killed save their runs and end."""
 SAME_RUN = frozenset(["device", "checkpoint_minutes"])
@@ -126,6 +126,14 @@ def _check_same_run(folder: Path, run: Run, threads: int) -> None:
 
 def _deciding(settings: Settings) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name not in SAME_RUN}
+
+
+def epochs_done(run: Path) -> list[Any]:
+    """The metrics of every epoch that a run has behind it."""
+    try:
+        return [json.loads(line) for line in (run / METRICS).read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, RecursionError):
+        return []
 
 
 def missing_decoders(out: Path, run: Run) -> list[str]:

@@ -76,6 +76,8 @@ def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
         status = Status(run.name, epochs=run.settings.epochs)
         if out is not None and not folder.missing_decoders(out, run):
             status.finish(folder.read_json(folder.result_file(folder.run_folder(out, run), run.decoders[0])))
+        elif out is not None:
+            status.resume(folder.epochs_done(folder.run_folder(out, run)))
         yield status
 
 

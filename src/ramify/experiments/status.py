@@ -50,6 +50,11 @@ class Status:
             record["epoch"], record["dev_perplexity"], record.get("dev_f1")
         )  # fmt: skip
 
+    def resume(self, records: list[dict[str, Any]]) -> None:
+        """It was begun already; these epochs are behind it."""
+        with suppress(KeyError, TypeError, IndexError):
+            self._take_record(records[-1])
+
     def finish(self, result: Any) -> None:
         """All is done; its figures are those of the epoch that was kept."""
         self.state, self.seconds_left = "finished", None
