@@ -35,7 +35,17 @@ _RULES = [
     "|",
     "%start",
 ]
-PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES]
+_EXPERIMENTS = [
+    "[data]\na = 'built-in'\n",
+    "[models.a]\n",
+    "[models.b]\nmodel = 'n-pcfg'\n",
+    "[[group]]\nname = 'a'\n",
+    "seeds = ",
+    "decoders = ['viterbi']\n",
+    "[0, 1]\n",
+    "'a'\n",
+]
+PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES, *_EXPERIMENTS]
 ENCODINGS = ["utf-8", "utf-8-sig", "latin-1", "utf-16", "gb18030", "shift_jis"]
 
 _MANY = 30_000

@@ -26,6 +26,7 @@ from ramify.corpus.streaming import SentenceStream
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
+from ramify.experiments.reading import read_plan
 
 Check = Callable[[bytes, Path], None]
 
@@ -159,6 +160,15 @@ def options(data: bytes, _scratch: Path) -> None:
             understood(text)
 
 
+@_or_one_sentence
+def experiment(data: bytes, scratch: Path) -> None:
+    """A plan holds every run that its groups name, each once."""
+    path = scratch / "experiment.toml"
+    path.write_bytes(data)
+    plan = read_plan(path)
+    assert {run.name for group in plan.groups for run in group.runs} == set(plan.runs)
+
+
 def _rule_by_name(text: str) -> None:
     rule = WordRule.from_name(text)
     assert WordRule.from_name(str(rule)) == rule
@@ -172,5 +182,5 @@ def _shares(text: str) -> None:
 
 CHECKS: dict[str, Check] = {
     check.__name__: check
-    for check in (brackets, text_lines, files, prose, vocabulary, rules, passages, manifest, options)
+    for check in (brackets, text_lines, files, prose, vocabulary, rules, passages, manifest, options, experiment)
 }

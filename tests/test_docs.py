@@ -14,6 +14,7 @@ import pytest
 from ramify.cli.common import app
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
+from ramify.experiments.reading import read_plan
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
@@ -25,6 +26,14 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def toml_blocks() -> list[str]:
+    return [content for page in PAGES for language, content in blocks(page) if language == "toml"]
+
+
+def is_experiment(content: str) -> bool:
+    return "models" in tomllib.loads(content)
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +55,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, parse in enumerate(treebank["train"]):
         (place / "mrg").mkdir(exist_ok=True)
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
+    (place / "experiment.toml").write_text(next(content for content in toml_blocks() if is_experiment(content)))
     return place
 
 
@@ -107,12 +117,18 @@ def test_make_targets_exist():
 
 
 def test_settings_in_the_docs_are_settings(tmp_path):
-    for page in PAGES:
-        for language, content in blocks(page):
-            if language == "toml":
-                tomllib.loads(content)
-                (tmp_path / "settings.toml").write_text(content)
-                load_settings(tmp_path / "settings.toml", {})
+    for content in toml_blocks():
+        if not is_experiment(content):
+            (tmp_path / "settings.toml").write_text(content)
+            load_settings(tmp_path / "settings.toml", {})
+
+
+def test_experiments_in_the_docs_are_experiments(place):
+    experiments = [content for content in toml_blocks() if is_experiment(content)]
+    for content in experiments:
+        (place / "another.toml").write_text(content)
+        assert read_plan(place / "another.toml").runs
+    assert len(experiments) == 2
 
 
 def test_links_lead_somewhere():

@@ -1,9 +1,11 @@
-"""What the C library does with memory that was freed."""
+"""Memory of this process: what the C library does with what was freed, and the most there ever was."""
 
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
+from pathlib import Path
 
 LARGEST_KEPT = 16 * 2**20
 """Larger pieces are given back: kept, those of a grammar with thousands of symbols leave gaps that nothing fits."""
@@ -23,3 +25,20 @@ def keep_freed_memory() -> None:
         mallopt(_ARENA_MAX, 1)
         mallopt(_MMAP_THRESHOLD, LARGEST_KEPT)
         mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def peak_memory() -> float:
+    """The most memory this process ever held, in MB."""
+    if sys.platform == "win32":
+        import psutil
+
+        return float(psutil.Process().memory_info().peak_wset / 2**20)
+    if sys.platform == "linux":
+        # Not getrusage, which also counts what the process that started this one held.
+        status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
+        if (found := re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)) is not None:
+            return int(found[1]) / 2**10
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +17,7 @@ from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.grammars import Grammar
 from ramify.inference.dispatch import inside
 from ramify.inference.rules import Rules
+from ramify.memory import peak_memory
 from ramify.parser import Parser
 from ramify.training.loop import optimizer_for, train_step
 
@@ -100,18 +100,6 @@ def sgemm_peak(seconds: float = 0.5) -> float:
         taken = min(timed(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), seconds))  # type: ignore[misc]
         best = max(best, 2 * size**3 / taken / 1e9)
     return best
-
-
-def peak_memory() -> float:
-    """The most memory this process ever held, in MB."""
-    if sys.platform == "win32":
-        import psutil
-
-        return float(psutil.Process().memory_info().peak_wset / 2**20)
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def measure(case: Case, reference: bool = True, peak: float | None = None) -> Measurement:

@@ -1,0 +1,84 @@
+"""`ramify experiment`: many runs from one file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from ramify.cli.common import app, notes
+from ramify.errors import RamifyError
+
+
+@app.command(epilog="Example: ramify experiment main --data mine=treebank --out experiments/main")
+def experiment(
+    plan: Annotated[str, typer.Argument(metavar="FILE", help="TOML file of the experiment, or a preset's name.")],
+    out: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Folder for runs and results; what is finished there is not done again."),
+    ] = None,
+    data: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="NAME=FOLDER with train, dev and test trees, or NAME=built-in; any number of them."),
+    ] = None,
+    data_root: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Where folders of data are; if FILE names no data, every treebank in it is taken."),
+    ] = None,
+    jobs: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="Runs at a time \\[default: as many as there are cores for their threads]."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and show the runs; do none.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the TOML file, such as a preset's, and do nothing.")
+    ] = False,
+) -> None:
+    """Train and score data x models x seeds, several runs at a time; stopped in any way, the same command goes on.
+
+    Exit code 1: some runs failed, the others are done.
+    """
+    from ramify.experiments.folder import check_same
+    from ramify.experiments.reading import find_experiment, read_plan
+    from ramify.experiments.running import check_jobs, run_experiment, survey
+    from ramify.experiments.table import experiment_progress, status_table
+    from ramify.terminal import results_console
+
+    if show:
+        typer.echo(find_experiment(plan).read_text(encoding="utf-8"), nl=False)
+        return
+    found = read_plan(plan, _places(data or []), data_root)
+    if out is None and not dry_run:
+        raise RamifyError("Say where the runs shall be: --out FOLDER.")
+    check_jobs(found, jobs)
+    if dry_run:
+        if out is not None:
+            check_same(out, found)
+        results_console().print(status_table([*survey(found, out)]))
+        return
+    assert out is not None
+    with experiment_progress(notes) as (on_begin, on_change):
+        statuses = run_experiment(found, out, jobs=jobs, on_begin=on_begin, on_change=on_change)
+    results_console().print(status_table(statuses))
+    failed = [status.name for status in statuses if status.state == "failed"]
+    if failed:
+        notes.print(
+            f"{len(failed)} of {len(statuses)} failed: {', '.join(failed)}. Why is in their failed.json; the same "
+            "command tries them again.",
+            markup=False, highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        raise typer.Exit(1)
+    notes.print(f"The results are in {out}. Tables and figures: ramify report {out}", markup=False, highlight=False)
+
+
+def _places(given: list[str]) -> dict[str, str]:
+    places: dict[str, str] = {}
+    for text in given:
+        name, sign, folder = text.partition("=")
+        if not (name and sign and folder):
+            raise RamifyError(f"--data {text}: must be NAME=FOLDER.")
+        if name in places:
+            raise RamifyError(f"--data {name} is given twice; keep one.")
+        places[name] = folder
+    return places

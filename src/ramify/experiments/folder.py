@@ -1,0 +1,159 @@
+"""The folder of an experiment: its plan, its runs, its results, and a lock that keeps others out."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ramify.errors import RamifyError
+from ramify.experiments.plan import FORMAT, RUNS, Plan, Run
+from ramify.files import partial_name, write_json
+from ramify.training.settings import FREE_TO_CHANGE, Settings, load_settings
+
+PLAN, LOCK, FAILED = "experiment.json", ".lock", "failed.json"
+BASELINES, RESULTS = "baselines", "results"
+CONFIG, METRICS = "config.json", "metrics.jsonl"
+LOCK_PATIENCE = 10.0
+"""Seconds in which the processes of an experiment that was killed save their runs and end."""
+SAME_RUN = frozenset(["device", "checkpoint_minutes"])
+"""Settings that make no other run. More epochs would: the results of a table must be of the same training."""
+assert SAME_RUN < FREE_TO_CHANGE
+
+
+def run_folder(out: Path, run: Run) -> Path:
+    """Of one run, a model folder like any other."""
+    return out / RUNS / run.name
+
+
+def result_file(folder: Path, decoder: str) -> Path:
+    """Where a run's scores by one decoder are."""
+    return folder / RESULTS / f"{decoder}.json"
+
+
+def baseline_file(out: Path, data: str, name: str) -> Path:
+    """Where the scores of a baseline are."""
+    return out / BASELINES / data / f"{name}.json"
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A file of results or the plan; None where there is none that can be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) and content.get("format") == FORMAT else None
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[int]:
+    """Keep other experiments out of the folder; gives the lock's file descriptor.
+
+    Processes that inherit it hold the lock too: as long as one of them lives, nobody else writes here.
+    """
+    with (out / LOCK).open("a") as handle:
+        until = time.monotonic() + LOCK_PATIENCE
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise RamifyError(
+                        f"{out}: an experiment is running there; wait for its end, or give another --out."
+                    ) from None
+                time.sleep(0.1)
+            except OSError as error:
+                raise RamifyError(f"{out}: cannot be locked ({error.strerror}); use another file system.") from error
+        yield handle.fileno()
+
+
+def make_folder(out: Path) -> None:
+    """The folder, if it is new, empty or an experiment's; anything else is refused."""
+    if out.exists() and not out.is_dir():
+        raise RamifyError(f"{out}: is a file; give the name of a folder.")
+    ours = {LOCK, partial_name(out / PLAN).name}
+    inside = {path.name for path in out.iterdir()} - ours if out.is_dir() else set()
+    if inside and PLAN not in inside:
+        raise RamifyError(f"{out}: is not empty and holds no experiment; give another folder.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RamifyError(f"{out}: cannot be made ({error.strerror}); check the path and its permissions.") from error
+
+
+def check_same(out: Path, plan: Plan) -> None:
+    """Refuse to go on with another experiment, with other data, or with runs of other settings."""
+    if (out / PLAN).exists():
+        before = read_json(out / PLAN)
+        if before is None:
+            raise RamifyError(f"{out / PLAN}: cannot be read; begin another experiment with another --out.")
+        if before.get("name") != plan.name:
+            raise RamifyError(f"{out}: holds the experiment {before.get('name')!r}; give another --out.")
+        known = before.get("data")
+        for name, data in plan.data.items():
+            then = known.get(name) if isinstance(known, dict) else None
+            if isinstance(then, dict) and then.get("sha256") != data.checksums:
+                raise RamifyError(f"{out}: was begun with other files of {name}; give the same ones, or another --out.")
+    for run in plan.runs.values():
+        _check_same_run(run_folder(out, run), run, plan.threads)
+
+
+def _check_same_run(folder: Path, run: Run, threads: int) -> None:
+    if not (folder / CONFIG).exists():
+        return
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        before, then = load_settings(None, dict(config["settings"])), config["threads"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, RamifyError) as error:
+        raise RamifyError(f"{folder}: holds no run that can be gone on with; give another --out.") from error
+    for name, value in _deciding(run.settings).items():
+        if _deciding(before)[name] != value:
+            raise RamifyError(
+                f"{folder}: holds a run with {name} {_deciding(before)[name]}, not {value}; name this model otherwise, "
+                "give another --out, or remove that folder if it is of no use."
+            )
+    if then != threads:
+        raise RamifyError(
+            f"{folder}: holds a run with {then} threads, not {threads}; set threads = {then}, or give another --out."
+        )
+
+
+def _deciding(settings: Settings) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings).items() if name not in SAME_RUN}
+
+
+def epochs_done(run: Path) -> list[Any]:
+    """The metrics of every epoch that a run has behind it."""
+    try:
+        return [json.loads(line) for line in (run / METRICS).read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError, RecursionError):
+        return []
+
+
+def missing_decoders(out: Path, run: Run) -> list[str]:
+    """Those whose results are yet to be made; a run without any is finished."""
+    folder = run_folder(out, run)
+    return [decoder for decoder in run.decoders if read_json(result_file(folder, decoder)) is None]
+
+
+def missing_baselines(out: Path, plan: Plan, data: str) -> list[str]:
+    """Those whose results are yet to be made."""
+    return [name for name in plan.baselines if read_json(baseline_file(out, data, name)) is None]
+
+
+def forget_failure(folder: Path) -> None:
+    """Remove what an earlier failure left, so that the run can be tried again."""
+    for path in (folder / FAILED, partial_name(folder / FAILED)):
+        path.unlink(missing_ok=True)
+
+
+def tell_failure(folder: Path, error: str, details: str) -> None:
+    """Keep a failure beside what the run left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / FAILED, {"format": FORMAT, "error": error, "details": details})

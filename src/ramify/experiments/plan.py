@@ -1,0 +1,166 @@
+"""An experiment as it will be run: every data set, run and group, nothing left to be looked up."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ramify.training.settings import Settings
+from ramify.version import VERSION
+
+if TYPE_CHECKING:
+    from ramify.corpus.reading import Corpus
+
+FORMAT = 1
+BUILT_IN = "built-in"
+RUNS = "runs"
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A treebank by its name."""
+
+    name: str
+    files: dict[str, Path] | None
+    """Of train, dev and test; None for the built-in corpus"""
+    words: str = "auto"
+    """Which leaves are words, as in the settings"""
+
+    @property
+    def source(self) -> str:
+        """The folder it is in."""
+        return BUILT_IN if self.files is None else str(self.files["train"].parent)
+
+    def split(self, name: str) -> Path | Corpus:
+        """What to train on or to score against."""
+        return _builtin()[name] if self.files is None else self.files[name]
+
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        """sha256 of every file; a built-in corpus is always the same."""
+        if self.files is None:
+            return {}
+        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self.files.items()}
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON; of the folder only its name, because its place is nobody's business."""
+        return {"source": Path(self.source).name, "sha256": self.checksums}
+
+    def as_job(self) -> dict[str, Any]:
+        """In terms of JSON, for the process that does the work."""
+        files = None if self.files is None else {name: str(path) for name, path in self.files.items()}
+        return {"name": self.name, "files": files, "words": self.words}
+
+    @classmethod
+    def from_job(cls, record: dict[str, Any]) -> DataSet:
+        """What `as_job` wrote."""
+        files = record["files"]
+        paths = None if files is None else {name: Path(path) for name, path in files.items()}
+        return cls(record["name"], paths, record["words"])
+
+
+def _builtin() -> dict[str, Corpus]:
+    from ramify.demo import builtin_corpus
+
+    return builtin_corpus()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model, trained on one data set from one seed."""
+
+    data: str
+    model: str
+    settings: Settings
+    decoders: tuple[str, ...]
+
+    @property
+    def seed(self) -> int:
+        """Where its random numbers begin."""
+        return self.settings.seed
+
+    @property
+    def name(self) -> str:
+        """Also its place below the folder of all runs."""
+        return f"{self.data}/{self.model}/seed-{self.seed}"
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON; `path` is below the experiment's folder."""
+        path = f"{RUNS}/{self.name}"
+        return {
+            "data": self.data,
+            "model": self.model,
+            "seed": self.seed,
+            "decoders": list(self.decoders),
+            "path": path,
+        }
+
+
+@dataclass(frozen=True)
+class Group:
+    """What stands together in a table: every model on every data set from every seed."""
+
+    name: str
+    title: str
+    data: tuple[str, ...]
+    models: tuple[str, ...]
+    seeds: tuple[int, ...]
+    runs: tuple[Run, ...]
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "data": list(self.data),
+            "models": list(self.models),
+            "seeds": list(self.seeds),
+            "runs": [run.as_record() for run in self.runs],
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole experiment."""
+
+    name: str
+    title: str
+    data: dict[str, DataSet]
+    groups: tuple[Group, ...]
+    baselines: tuple[str, ...]
+    threads: int
+    """Of every run; sums depend on it in their last digits, so it belongs to the experiment, not to the machine"""
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        """By name; one that several groups share is there once. All first seeds come before all second ones."""
+        merged: dict[str, Run] = {}
+        for run in self._in_order():
+            earlier = merged.get(run.name)
+            decoders = (*earlier.decoders, *run.decoders) if earlier else run.decoders
+            merged[run.name] = Run(run.data, run.model, run.settings, tuple(dict.fromkeys(decoders)))
+        return merged
+
+    def _in_order(self) -> Iterator[Run]:
+        for place in range(max(len(group.seeds) for group in self.groups)):
+            for group in self.groups:
+                yield from (run for run in group.runs if run.seed in group.seeds[place : place + 1])
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON: what is written before the first run begins."""
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "title": self.title,
+            "version": VERSION,
+            "threads": self.threads,
+            "baselines": list(self.baselines),
+            "data": {name: data.as_record() for name, data in self.data.items()},
+            "groups": [group.as_record() for group in self.groups],
+            "runs": [run.as_record() | {"settings": asdict(run.settings)} for run in self.runs.values()],
+        }

@@ -1,0 +1,122 @@
+"""What a run or a baseline leaves for tables and figures."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ramify.corpus.cleaning import WordRule
+from ramify.corpus.prepare.manifest import word_rule_for
+from ramify.corpus.reading import Corpus, read_sentences
+from ramify.evaluation.baselines import baseline_predictions
+from ramify.evaluation.gold import Gold, Prediction, load_gold
+from ramify.evaluation.induced import count_induced
+from ramify.evaluation.report import mean_of_runs, score
+from ramify.evaluation.spans import count_spans
+from ramify.experiments.plan import FORMAT, DataSet, Run
+from ramify.version import VERSION
+
+if TYPE_CHECKING:
+    from ramify.parser.parser import Parser
+
+SPLIT = "test"
+
+
+def model_result(
+    parser: Parser,
+    gold: Gold,
+    run: Run,
+    decoder: str,
+    training: dict[str, Any],
+    on_sentence: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Everything about a trained model's parses by one decoder; `training` tells how it came about."""
+    from ramify.parser.evaluate import predict
+
+    prediction = predict(parser, gold, run.model, decoder, on_sentence, run.seed)
+    return {
+        **_about("model", run.data, run.model),
+        "seed": run.seed,
+        "decoder": decoder,
+        "settings": asdict(run.settings),
+        "evaluation": score(gold, prediction).as_record(),
+        "induced": count_induced(prediction.parses, gold.parses).as_record(),
+        "sentence_f1": _sentence_f1(gold, [prediction]),
+        **training,
+    }
+
+
+def baseline_result(name: str, data: str, gold: Gold, on_sentence: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """The same of trees that need no model."""
+    predictions = baseline_predictions(name, gold, on_sentence=on_sentence)
+    evaluation = mean_of_runs([score(gold, each) for each in predictions], predictions[0].system)
+    return {
+        **_about("baseline", data, name),
+        "evaluation": evaluation.as_record(),
+        "sentence_f1": _sentence_f1(gold, predictions),
+    }
+
+
+def _about(kind: str, data: str, model: str) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "data": data,
+        "model": model,
+        "split": SPLIT,
+        "machine": machine(),
+    }
+
+
+def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
+    """The test set; its words are told by the rule of the training set, as the models' are."""
+    if rule is None:
+        train = data.split("train")
+        corpus = train if isinstance(train, Corpus) else read_sentences(train)
+        rule = word_rule_for(corpus) if data.words == "auto" else WordRule.from_name(data.words)
+    return load_gold(data.split(SPLIT), rule)
+
+
+def training_record(folder: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:
+    """How a training went, from what it left in its folder."""
+    from ramify.parser.folder import METRICS, empty_grammar, read_config
+
+    epochs = [json.loads(line) for line in (folder / METRICS).read_text(encoding="utf-8").splitlines()]
+    # Of the networks: a parser keeps only the rules that they made.
+    grammar = empty_grammar(folder, read_config(folder))
+    return {
+        "parameters": sum(parameter.numel() for parameter in grammar.parameters()),
+        "threads": threads,
+        "peak_memory_mb": peak_memory,
+        "epochs": epochs,
+        "seconds_per_epoch": float(np.mean([epoch["seconds"] for epoch in epochs])),
+    }
+
+
+def _sentence_f1(gold: Gold, predictions: Sequence[Prediction]) -> list[float]:
+    """S-F1 of every scored sentence in percent, of several draws their mean."""
+    f1 = [count_spans(gold.spans, each.spans, gold.lengths).f1 for each in predictions]
+    return [round(float(value), 4) for value in 100 * np.mean(f1, axis=0)]
+
+
+def machine() -> dict[str, Any]:
+    """The processor's name, and the cores there are."""
+    return {"processor": _processor(), "cores": os.cpu_count()}
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

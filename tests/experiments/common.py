@@ -1,0 +1,48 @@
+"""A treebank and an experiment that take seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ramify.corpus.brackets import write_brackets
+from ramify.corpus.builtin import builtin_treebank
+
+TINY = """\
+title = "Tiny"
+seeds = [0, 1]
+baselines = ["left", "random"]
+
+[data]
+small = "treebank"
+
+[settings]
+epochs = 2
+embedding = 8
+nonterminals = 4
+preterminals = 8
+batch_size = 8
+checkpoint_minutes = 0
+
+[models.low-rank]
+rank = 8
+decoders = ["mbr", "viterbi"]
+
+[models.dense]
+model = "n-pcfg"
+"""
+
+
+def write_treebank(folder: Path, train: int = 120, dev: int = 10, test: int = 12) -> Path:
+    folder.mkdir(parents=True)
+    for name, parses in builtin_treebank(3, train=train, dev=dev, test=test).items():
+        (folder / f"{name}.trees").write_text("".join(write_brackets(parse) + "\n" for parse in parses))
+    return folder
+
+
+def write_experiment(folder: Path, text: str = TINY, name: str = "tiny") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "treebank").exists():
+        write_treebank(folder / "treebank")
+    path = folder / f"{name}.toml"
+    path.write_text(text)
+    return path

@@ -1,0 +1,70 @@
+"""What a person sees of an experiment."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from ramify.experiments.status import Status
+from ramify.experiments.table import experiment_progress, status_table
+
+RECORD = {"epoch": 1, "dev_perplexity": 81.25, "dev_f1": 30.0, "best_epoch": 1, "seconds": 3.0}
+RESULT = {"epochs": [RECORD], "evaluation": {"scores": {"sentence_f1": 41.5}}}
+
+
+def shown(statuses: list[Status], most: int | None = None) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(status_table(statuses, most))
+    return console.file.getvalue()
+
+
+def test_a_run_from_its_beginning_to_its_end():
+    status = Status("a/b/seed-0", epochs=2)
+    status.take({"event": "state", "state": "training"})
+    status.take({"event": "progress", "epoch": 1, "epochs": 2, "seconds_left": 3661.2})
+    assert all(text in shown([status]) for text in ("training", "1/2", "1:01:01"))
+    status.take({"event": "epoch", "record": RECORD})
+    assert "81.2" in shown([status])
+    assert status.at_work
+    status.take({"event": "finished", "result": RESULT})
+    assert not status.at_work
+    assert "41.50" in shown([status])
+    assert "1:01:01" not in shown([status])
+    assert "1 jobs: 1 finished" in shown([status])
+
+
+def test_results_that_were_changed_by_hand_are_no_error():
+    status = Status("a/b/seed-0")
+    status.finish({"epochs": []})
+    assert status.state == "finished"
+
+
+def test_where_there_is_no_room_for_all_the_urgent_ones_are_shown():
+    statuses = [Status(f"run-{number}", state="finished") for number in range(20)]
+    statuses[7].state, statuses[11].state, statuses[13].state = "training", "failed", "waiting"
+    lines = shown(statuses, 3)
+    assert [number for number in range(20) if f"run-{number} " in lines] == [7, 11, 13]
+    assert "20 jobs: 17 finished, 1 running, 1 failed, 1 waiting" in lines
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_lines_are_for_what_is_no_terminal(terminal):
+    console = Console(file=io.StringIO(), width=120, height=30, force_terminal=terminal, color_system=None)
+    status = Status("a/[b]/seed-0", epochs=2)
+    with experiment_progress(console) as (on_begin, on_change):
+        on_begin([status])
+        for event in (
+            {"event": "note", "text": "compiling"},
+            {"event": "note", "text": "compiling"},
+            {"event": "epoch", "record": RECORD},
+            {"event": "failed", "error": "out of [luck]", "final": True},
+        ):
+            status.take(event)
+            on_change(status, event)
+    text = console.file.getvalue()
+    assert text.count("note: compiling") == 1
+    assert "a/[b]/seed-0 failed: out of [luck]" in text
+    assert ("epoch 1 of 2, perplexity 81.2 on dev, S-F1 30.0 (3 s)" in text) is not terminal
+    assert ("dev perplexity" in text) is terminal
