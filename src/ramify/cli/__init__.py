@@ -15,7 +15,7 @@ from ramify.inference.compilation import tell_of_compilation
 
 # The overview lists the commands in this order.
 # isort: off
-from ramify.cli import prepare, train, parse, generate, export, evaluate, compare, bench, demo  # noqa: F401
+from ramify.cli import prepare, train, parse, generate, export, evaluate, compare, report, bench, demo  # noqa: F401
 # isort: on
 
 state = {"debug": False}
