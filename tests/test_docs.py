@@ -17,6 +17,7 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
+from tests.report.made_up import FAMILIES, make_folder
 
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
@@ -46,6 +47,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, parse in enumerate(treebank["train"]):
         (place / "mrg").mkdir(exist_ok=True)
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
+    make_folder(place / "runs" / "paper", {"main": (["en", "de"], FAMILIES[2:])})
     return place
 
 

@@ -130,6 +130,29 @@ def _induced(truth: Sequence[Parse], predicted: Sequence[Parse]) -> dict[str, An
     return {"usage": dict(usage), "alignment": alignment, "subtypes": subtypes, "purity": 0.5, "entropy": 1.0}
 
 
+def tiny(data: str, model: str, seed: int, f1: float, decoder: str = "mbr", **more: Any) -> dict[str, Any]:
+    """The least that is a result, and what else is wanted in it; `evaluation` adds to the evaluation."""
+    evaluation = {"scores": {"sentence_f1": f1, "sentences": 350}, "signature": "signed", **more.pop("evaluation", {})}
+    return {
+        "format": 1,
+        "data": data,
+        "model": model,
+        "seed": seed,
+        "decoder": decoder,
+        "evaluation": evaluation,
+        **more,
+    }
+
+
+def put(folder: Path, record: dict[str, Any]) -> Path:
+    """A record where an experiment would write it."""
+    place = f"runs/{record['data']}/{record['model']}/seed-{record['seed']}/results/{record['decoder']}.json"
+    if record.get("kind") == "baseline":
+        place = f"baselines/{record['data']}/{record['model']}.json"
+    write(folder / place, record)
+    return folder / place
+
+
 def write(path: Path, record: object) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record), encoding="utf-8")

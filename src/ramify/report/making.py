@@ -63,7 +63,7 @@ def make_report(folder: Path, out: Path | None = None, on_figure: Callable[[], N
     runs = read_runs(folder)
     out = out or folder / "report"
     _check_out(out)
-    sections = list(_with_own_names(section for make in CONTENTS if (section := make(runs))))
+    sections = sections_of(runs)
     notes = []
     drawings: dict[str, str] = {}
     for name in ("", TABLES):
@@ -81,6 +81,11 @@ def make_report(folder: Path, out: Path | None = None, on_figure: Callable[[], N
     # The page last: whoever sees it finds everything it speaks of.
     write_atomically(out / PAGE, page_html(runs, sections, notes, drawings).encode())
     return Report(out / PAGE, len(runs.results), len(tables), len(drawings), runs.problems, notes)
+
+
+def sections_of(runs: Runs) -> list[Section]:
+    """All that there is something to tell in."""
+    return list(_with_own_names(section for make in CONTENTS if (section := make(runs))))
 
 
 def _check_out(out: Path) -> None:
@@ -117,15 +122,14 @@ def _with_own_names(sections: Iterator[Section]) -> Iterator[Section]:
 
 def _draw(sections: list[Section], folder: Path, on_figure: Callable[[], None]) -> Iterator[tuple[str, str]]:
     """Every figure into its files; its name and its SVG."""
-    from ramify.report.figures.style import as_png, as_svg, drawing
+    from ramify.report.figures.style import drawing, rendered
 
     for section in sections:
         for block in section.blocks:
             if isinstance(block, Picture):
                 with drawing():
-                    figure = block.draw()
-                    svg = as_svg(figure, block.name)
-                    write_atomically(folder / f"{block.name}.svg", svg.encode())
-                    write_atomically(folder / f"{block.name}.png", as_png(figure))
+                    svg, png = rendered(block.draw(), block.name)
+                write_atomically(folder / f"{block.name}.svg", svg.encode())
+                write_atomically(folder / f"{block.name}.png", png)
                 on_figure()
                 yield block.name, svg

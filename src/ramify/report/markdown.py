@@ -35,5 +35,5 @@ def page_markdown(runs: Runs, sections: list[Section], notes: list[str], drawn: 
                 lines.append(table_markdown(block))
             elif block.name in drawn:
                 lines += [f"![{escape(block.title)}](figures/{block.name}.svg)", "", escape(block.caption), ""]
-                lines += [f"{escape(note)}\n" for note in block.notes]
+                lines += [escape(" ".join(block.notes)), ""]
     return "\n".join(lines).rstrip() + "\n"

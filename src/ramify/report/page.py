@@ -64,10 +64,9 @@ def _figure(picture: Picture, svg: str) -> str:
     drawing = drawing.replace("<svg", f'<svg role="img" aria-label="{escape(picture.title)}"', 1)
     width = re.search(r'width="([\d.]+)pt"', drawing)
     kind = ' class="broad"' if width and float(width[1]) > BROAD else ""
-    notes = "".join(f"<p>{escape(note)}</p>" for note in picture.notes)
     body = (
         f'<figure{kind}><div class="wide">{drawing}</div><figcaption>{escape(picture.caption)}</figcaption>'
-        f'<div class="notes">{notes}</div></figure>'
+        f'<p class="notes">{escape(" ".join(picture.notes))}</p></figure>'
     )
     title = escape(picture.title)
     return (

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ramify.errors import RamifyError
-from ramify.report.record import BadRecordError, result_of, text
+from ramify.report.plan import PLAN, Plan, no_plan, plan_of
+from ramify.report.record import BadRecordError, load, result_of, text
 from ramify.report.results import Group, Problem, Result, Runs
-
-PLAN = "experiment.json"
-LARGEST_FILE = 64 * 2**20
-OTHERS = "others"
+from ramify.report.unfinished import unfinished
 
 
 def read_runs(folder: Path) -> Runs:
@@ -27,44 +23,27 @@ def read_runs(folder: Path) -> Runs:
     for path in _results_files(folder):
         place = path.relative_to(folder)
         try:
-            results.append(result_of(_load(path), place))
+            results.append(result_of(load(path), place))
         except BadRecordError as error:
-            problems.append(Problem("broken", _shown(place), str(error)))
+            problems.append(Problem("broken", text(place.as_posix(), 200), str(error)))
     results = _once(results, problems)
-    groups = _planned_groups(plan)
-    _add_unplanned(groups, results)
-    problems += _unfinished(folder, plan, results)
+    problems += unfinished(folder, plan, results, {problem.where for problem in problems})
     if not results and not problems:
         raise RamifyError(f"{folder}: there are no results in it; run `ramify experiment` first.")
-    title = text(plan.get("title") or plan.get("name") or folder.resolve().name)
-    return Runs(title or "runs", [group for group in groups if group.models], results, sorted(problems, key=str))
+    groups = [group for group in (*plan.groups, *_unplanned(plan.groups, results)) if group.models]
+    title = plan.title or text(folder.resolve().name) or "Runs"
+    return Runs(title, groups, results, sorted(problems, key=lambda problem: (problem.what, problem.where)))
 
 
-def _load(path: Path) -> Any:
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise BadRecordError(f"is larger than {LARGEST_FILE >> 20} MB")
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadRecordError(f"cannot be read ({error.strerror})") from error
-    except RecursionError as error:
-        raise BadRecordError("is nested too deeply") from error
-    except ValueError as error:
-        raise BadRecordError(f"is no JSON ({text(error)})") from error
-
-
-def _plan(folder: Path, problems: list[Problem]) -> dict[str, Any]:
+def _plan(folder: Path, problems: list[Problem]) -> Plan:
     path = folder / PLAN
     if not path.exists():
-        return {}
+        return no_plan()
     try:
-        plan = _load(path)
-        if not isinstance(plan, dict):
-            raise BadRecordError("is no plan of an experiment")
+        return plan_of(load(path))
     except BadRecordError as error:
         problems.append(Problem("broken", PLAN, f"{error}; the folder is searched instead"))
-        return {}
-    return plan
+        return no_plan()
 
 
 def _results_files(folder: Path) -> Iterator[Path]:
@@ -74,7 +53,8 @@ def _results_files(folder: Path) -> Iterator[Path]:
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    return [(int(part[:9]), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path)) if part]
+    parts = re.split(r"([0-9]+)", str(path))
+    return [(int(part[:9]), "") if part.isdecimal() else (-1, part) for part in parts if part]
 
 
 def _once(results: list[Result], problems: list[Problem]) -> list[Result]:
@@ -89,101 +69,15 @@ def _once(results: list[Result], problems: list[Problem]) -> list[Result]:
     return list(seen.values())
 
 
-def _planned_groups(plan: dict[str, Any]) -> list[Group]:
-    groups: list[Group] = []
-    for entry in _dicts(plan.get("groups")):
-        models: dict[str, list[str]] = {}
-        for run in _dicts(entry.get("runs")):
-            names = models.setdefault(text(run.get("data")), [])
-            if text(run.get("model")) not in names:
-                names.append(text(run.get("model")))
-        name = text(entry.get("name")) or f"group {len(groups) + 1}"
-        groups.append(Group(name, text(entry.get("title")) or name, models))
-    return groups
-
-
-def _add_unplanned(groups: list[Group], results: list[Result]) -> None:
+def _unplanned(groups: list[Group], results: list[Result]) -> Iterator[Group]:
+    """What no group of the plan has: all models, where there is no plan."""
     planned = {(data, model) for group in groups for data, models in group.models.items() for model in models}
     others: dict[str, list[str]] = {}
     for result in results:
-        if not result.is_baseline and (result.data, result.model) not in planned:
-            names = others.setdefault(result.data, [])
-            if result.model not in names:
-                names.append(result.model)
-    known = {data for group in groups for data in group.models} | set(others)
-    for result in results:
-        if result.data not in known:
-            others.setdefault(result.data, [])
+        models = others.setdefault(result.data, [])
+        if not result.is_baseline and (result.data, result.model) not in planned and result.model not in models:
+            models.append(result.model)
+    shown = {data for group in groups for data in group.models}
+    others = {data: models for data, models in others.items() if models or data not in shown}
     if others:
-        groups.append(Group(OTHERS, "Other runs" if groups else "All runs", others))
-
-
-def _unfinished(folder: Path, plan: dict[str, Any], results: list[Result]) -> Iterator[Problem]:
-    """Planned runs without results, and folders of runs that say that they failed or stopped."""
-    done: dict[str, set[str]] = {}
-    for result in results:
-        done.setdefault(str(Path(result.path).parent.parent), set()).add(result.decoder)
-    told = set()
-    for group in _dicts(plan.get("groups")):
-        for run in _dicts(group.get("runs")):
-            place = _place(folder, run)
-            decoders = [text(name) for name in run.get("decoders") or [] if isinstance(name, str)]
-            if place is None or place in told:
-                continue
-            told.add(place)
-            lacking = [name for name in decoders if name not in done.get(place, set())]
-            if place not in done or lacking:
-                yield _state(folder, place, lacking if place in done else [])
-    for path in (*folder.rglob("failed.json"), *folder.rglob("metrics.jsonl")):
-        place = _shown(path.parent.relative_to(folder))
-        if place not in done and place not in told:
-            told.add(place)
-            yield _state(folder, place, [])
-
-
-def _place(folder: Path, run: dict[str, Any]) -> str | None:
-    """Where a planned run lies below the folder; None if it would lie elsewhere."""
-    given = run.get("path")
-    parts = ("runs", run.get("data"), run.get("model"), f"seed-{run.get('seed')}")
-    path = Path(given) if isinstance(given, str) else Path(*map(str, parts))
-    try:
-        return _shown((folder / path).resolve().relative_to(folder.resolve()))
-    except (OSError, ValueError):
-        return None
-
-
-def _state(folder: Path, place: str, lacking: list[str]) -> Problem:
-    run = folder / place
-    if (run / "failed.json").is_file():
-        return Problem("failed", place, _error(run / "failed.json"))
-    if lacking:
-        return Problem("half-finished", place, f"no results of the decoder {', '.join(lacking)} yet")
-    if not run.is_dir():
-        return Problem("missing", place, "was not begun")
-    epochs = _epochs_done(run / "metrics.jsonl")
-    trained = f"after {epochs} epoch{'s' * (epochs != 1)} of training" if epochs else "before the end of an epoch"
-    return Problem("half-finished", place, f"stopped {trained}, without results")
-
-
-def _error(path: Path) -> str:
-    try:
-        record = _load(path)
-    except BadRecordError as error:
-        return f"for a reason that is lost: {path.name} {error}"
-    reason = record.get("error") if isinstance(record, dict) else None
-    return text(reason, 300) or "for a reason that was not written down"
-
-
-def _epochs_done(metrics: Path) -> int:
-    try:
-        return 0 if metrics.stat().st_size > LARGEST_FILE else metrics.read_bytes().count(b"\n")
-    except OSError:
-        return 0
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def _shown(path: Path) -> str:
-    return text(path.as_posix(), 200)
+        yield Group("others", "Other runs" if groups else "All runs", others)

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ramify.report.results import Epoch, Induced, LabelScore, LengthScore, Result, Subtype
+from ramify.report.results import Epoch, Induced, LabelScore, LengthScore, Result, Setting, Subtype
 
 FORMAT = 1
+LARGEST = 1e15
+LARGEST_FILE = 64 * 2**20
 
 
 class BadRecordError(Exception):
     """Why a file cannot be used, to be read behind its name."""
+
+
+def load(path: Path) -> Any:
+    """The JSON of a file, of any kind."""
+    try:
+        if not path.is_file():
+            raise BadRecordError("is no plain file")
+        if path.stat().st_size > LARGEST_FILE:
+            raise BadRecordError(f"is larger than {LARGEST_FILE >> 20} MB")
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadRecordError(f"cannot be read ({error.strerror})") from error
+    except RecursionError as error:
+        raise BadRecordError("is nested too deeply") from error
+    except ValueError as error:
+        raise BadRecordError(f"is no JSON ({text(error)})") from error
 
 
 def result_of(record: Any, place: Path) -> Result:
@@ -24,12 +42,12 @@ def result_of(record: Any, place: Path) -> Result:
         raise BadRecordError(f"has the format {text(record['format'])}, where {FORMAT} is known")
     evaluation = record["evaluation"]
     scores = _dict(evaluation.get("scores"))
-    f1 = number(scores.get("sentence_f1"))
-    if f1 is None or not 0 <= f1 <= 100 + 1e-6:
+    f1 = percentage(scores.get("sentence_f1"))
+    if f1 is None:
         raise BadRecordError("has no S-F1 between 0 and 100")
     is_baseline = record.get("kind") == "baseline" or (record.get("kind") is None and "baselines" in place.parts)
     data, model, seed = _names(record, place, is_baseline)
-    f1_runs = [f for f in map(number, _list(evaluation.get("run_f1"))) if f is not None]
+    f1_runs = [f for f in map(percentage, _list(evaluation.get("run_f1"))) if f is not None]
     return Result(
         data=data,
         model=model,
@@ -37,18 +55,18 @@ def result_of(record: Any, place: Path) -> Result:
         decoder="" if is_baseline else text(record.get("decoder")) or text(place.stem),
         is_baseline=is_baseline,
         f1=f1,
-        corpus_f1=number(scores.get("corpus_f1")),
+        corpus_f1=percentage(scores.get("corpus_f1")),
         f1_by_convention=dict(_conventions(evaluation.get("by_convention"))),
         draws=max(1, len(f1_runs)),
-        f1_std=number(evaluation.get("f1_std")),
-        f1_max=number(evaluation.get("f1_max")),
+        f1_std=percentage(evaluation.get("f1_std")),
+        f1_max=percentage(evaluation.get("f1_max")),
         sentences=whole(scores.get("sentences")),
-        perplexity=number(evaluation.get("perplexity")),
+        perplexity=number(evaluation.get("perplexity")) or None,
         by_length=dict(_by_length(evaluation.get("by_length"))),
         by_label=dict(_by_label(evaluation.get("recall_by_label"))),
         signature=text(evaluation.get("signature"), 300),
         induced=_induced(record.get("induced")),
-        settings={text(key): value for key, value in _dict(record.get("settings")).items() if _plain(value)},
+        settings={text(name): _setting(value) for name, value in _dict(record.get("settings")).items()},
         epochs=tuple(_epochs(record.get("epochs"))),
         seconds_per_epoch=number(record.get("seconds_per_epoch")),
         parameters=whole(record.get("parameters")),
@@ -68,19 +86,22 @@ def text(value: Any, longest: int = 60) -> str:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or None."""
+    """A number as it may stand in a result, not negative and not beyond all measure, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
+    return float(value) if 0 <= value <= LARGEST else None
+
+
+def percentage(value: Any) -> float | None:
+    """A number from 0 to 100, or None; sums of shares may exceed 100 by their last digit."""
+    found = number(value)
+    return min(found, 100.0) if found is not None and found <= 100 + 1e-6 else None
 
 
 def whole(value: Any) -> int | None:
     """A number of things, or None."""
     found = number(value)
-    return int(found) if found is not None and found >= 0 else None
+    return None if found is None else int(found)
 
 
 def _names(record: dict[str, Any], place: Path, is_baseline: bool) -> tuple[str, str, int | None]:
@@ -99,22 +120,23 @@ def _names(record: dict[str, Any], place: Path, is_baseline: bool) -> tuple[str,
 
 def _conventions(value: Any) -> Iterator[tuple[str, float]]:
     for name, scores in _dict(value).items():
-        f1 = number(_dict(scores).get("sentence_f1"))
+        f1 = percentage(_dict(scores).get("sentence_f1"))
         if f1 is not None:
             yield text(name), f1
 
 
 def _by_length(value: Any) -> Iterator[tuple[str, LengthScore]]:
     for name, scores in _dict(value).items():
-        f1, sentences = number(_dict(scores).get("sentence_f1")), whole(_dict(scores).get("sentences"))
+        f1, sentences = percentage(_dict(scores).get("sentence_f1")), whole(_dict(scores).get("sentences"))
         if f1 is not None and sentences is not None:
             yield text(name), LengthScore(f1, sentences)
 
 
 def _by_label(value: Any) -> Iterator[tuple[str, LabelScore]]:
     for label, about in _dict(value).items():
-        recall, share, length = (number(_dict(about).get(key)) for key in ("recall", "share", "mean_length"))
-        constituents = whole(_dict(about).get("constituents"))
+        about = _dict(about)
+        recall, share = percentage(about.get("recall")), percentage(about.get("share"))
+        length, constituents = number(about.get("mean_length")), whole(about.get("constituents"))
         if recall is not None and share is not None and length is not None and constituents is not None:
             yield text(label), LabelScore(recall, constituents, share, length)
 
@@ -161,7 +183,8 @@ def _epochs(value: Any) -> Iterator[Epoch]:
     for entry in _list(value):
         epoch = whole(_dict(entry).get("epoch"))
         if epoch is not None:
-            yield Epoch(epoch, *(number(entry.get(key)) for key in keys))
+            train, dev, f1, seconds = (number(entry.get(key)) for key in keys)
+            yield Epoch(epoch, train, dev or None, percentage(f1), seconds)
 
 
 def _machine(record: dict[str, Any]) -> str:
@@ -174,8 +197,8 @@ def _machine(record: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+def _setting(value: Any) -> Setting:
+    return value if value is None or isinstance(value, bool) or number(value) is not None else text(value)
 
 
 def _dict(value: Any) -> dict[str, Any]:

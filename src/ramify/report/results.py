@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean, pstdev
 from typing import Literal
+
+from ramify.evaluation.baselines import BASELINES
 
 DECODERS = ("mbr", "viterbi")
 """The order in which decoders are shown, others behind; details are told of the first that a run has."""
@@ -121,9 +124,11 @@ class Group:
     name: str
     title: str
     models: dict[str, list[str]]
+    decoders: tuple[str, ...] = ()
+    """Those the plan names for this group; a run may have others for the sake of another group"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Runs:
     """Everything found in a folder."""
 
@@ -137,15 +142,33 @@ class Runs:
         """In the order of the groups."""
         return list(dict.fromkeys(data for group in self.groups for data in group.models))
 
+    @cached_property
+    def _by_model(self) -> dict[tuple[str, str], list[Result]]:
+        found: dict[tuple[str, str], list[Result]] = {}
+        for result in self.results:
+            if not result.is_baseline:
+                found.setdefault((result.data, result.model), []).append(result)
+        return found
+
+    def models(self, data: str) -> list[str]:
+        """Those in any group, in the order of the groups."""
+        return list(dict.fromkeys(model for group in self.groups for model in group.models.get(data, [])))
+
+    def all_of(self, data: str, model: str) -> list[Result]:
+        """The runs of one model, every seed with every decoder."""
+        return self._by_model.get((data, model), [])
+
     def of(self, data: str, model: str, decoder: str | None = None) -> list[Result]:
         """The runs of one model by seed, with one decoder or that of which details are told."""
-        found = [r for r in self.results if not r.is_baseline and (r.data, r.model) == (data, model)]
+        found = self.all_of(data, model)
         chosen = decoder or next(iter(decoders_of(found)), None)
         return sorted((r for r in found if r.decoder == chosen), key=lambda r: (r.seed is None, r.seed or 0))
 
     def baselines(self, data: str) -> list[Result]:
-        """Those of one treebank."""
-        return [r for r in self.results if r.is_baseline and r.data == data]
+        """Those of one treebank, in their usual order."""
+        found = [r for r in self.results if r.is_baseline and r.data == data]
+        order = {name: place for place, name in enumerate(BASELINES)}
+        return sorted(found, key=lambda r: (order.get(r.model, len(order)), r.model))
 
     def units(self) -> list[tuple[Group, str, list[str]]]:
         """What is drawn together: the models with results of one group on one treebank.

@@ -14,7 +14,8 @@ from ramify.report.tables import Cell, Column, Number, Part, Table, mean
 
 def across(runs: Runs) -> Section | None:
     """The models that were trained on two treebanks or more, with the baselines."""
-    models = [m for m in _models(runs) if sum(bool(runs.of(data, m)) for data in runs.datasets) > 1]
+    everywhere = dict.fromkeys(model for data in runs.datasets for model in runs.models(data))
+    models = [m for m in everywhere if sum(bool(runs.of(data, m)) for data in runs.datasets) > 1]
     rows = [data for data in runs.datasets if any(runs.of(data, m) for m in models)]
     if not models:
         return None
@@ -30,17 +31,13 @@ def across(runs: Runs) -> Section | None:
         "across-treebanks",
         "S-F1 by treebank",
         partial(draw_across, rows, models, baselines, {**values, **beside}),
-        "S-F1 of each model on each treebank, mean over seeds with its standard deviation; ticks are the baselines.",
+        "S-F1 of each model on each treebank, mean over seeds with its standard deviation; grey marks are baselines.",
         notes,
     )
     return Section("Across treebanks", _INTRODUCTION, [table, picture])
 
 
-_INTRODUCTION = "The same models with the same settings on several treebanks: S-F1 in percent."
-
-
-def _models(runs: Runs) -> list[str]:
-    return list(dict.fromkeys(m for group in runs.groups for models in group.models.values() for m in models))
+_INTRODUCTION = "The same models on several treebanks: S-F1 in percent."
 
 
 def _table(

@@ -25,7 +25,7 @@ def induced(runs: Runs) -> Section | None:
     found = [
         (data, model, of)
         for data in runs.datasets
-        for model in dict.fromkeys(m for group in runs.groups for m in group.models.get(data, []))
+        for model in runs.models(data)
         if (of := [r for r in runs.of(data, model) if r.induced])
     ]
     if not found:
@@ -127,9 +127,8 @@ def _of_run(run: Result, notes: list[str], folded: bool) -> list[Table | Picture
             f"Alignment: {where}",
             partial(draw_alignment, labels, symbols, values),
             "P(nonterminal | gold label) over the correctly predicted constituents of each label, for the "
-            f"{len(symbols)} nonterminals used most, from left to right; numbers are percent, and white is less "
-            "than one. A row sums to one over "
-            "all nonterminals, those not shown included.",
+            f"{len(symbols)} nonterminals used most, from left to right; numbers are percent, and white is less than "
+            "one. A row sums to one over all nonterminals, those not shown included.",
             notes,
             folded,
         )

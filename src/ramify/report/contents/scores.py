@@ -5,7 +5,7 @@ from __future__ import annotations
 from ramify.report.contents.section import Section, decoder_name, name_of, provenance
 from ramify.report.published import published
 from ramify.report.results import Group, Result, Runs, Spread, decoders_of, spread
-from ramify.report.tables import Cell, Column, Number, Part, Table, best, figure, mean, without_empty_columns
+from ramify.report.tables import Cell, Column, Number, Part, Table, best, columns, figure, mean, without_empty_columns
 
 
 def scores(runs: Runs) -> Section | None:
@@ -22,21 +22,20 @@ _INTRODUCTION = (
 
 
 def _table(runs: Runs, group: Group) -> Table | None:
-    shown = [r for data, models in group.models.items() for model in models for r in _all(runs, data, model)]
+    shown = [r for data, models in group.models.items() for model in models for r in runs.all_of(data, model)]
     beside = [r for data in group.models for r in runs.baselines(data)]
     if not shown and not beside:
         return None
+    shown = [r for r in shown if r.decoder in (group.decoders or (r.decoder,))]
     decoders = decoders_of(shown) or [""]
-    heads = [Column("model"), Column("seeds")]
-    for decoder in decoders:
-        name = decoder_name(decoder)
-        heads += [Column(f"S-F1 {name}".strip()), Column(f"max {name}".strip())]
-        heads += [Column(f"published {name}".strip(), faint=True), Column(f"published max {name}".strip(), faint=True)]
-    heads.append(Column("perplexity"))
+    names = [decoder_name(decoder) for decoder in decoders]
+    ours = [head for name in names for head in (f"S-F1 {name}", f"max {name}")]
+    theirs = [head for name in names for head in (f"published {name}", f"published max {name}")]
+    heads = [*columns("model", "seeds", *ours, "perplexity"), *(Column(head, faint=True) for head in theirs)]
     several = len(group.models) > 1
     parts = []
     for data, models in group.models.items():
-        rows = [_model_row(runs, data, model, decoders) for model in models if _all(runs, data, model)]
+        rows = [_model_row(runs, data, model, decoders) for model in models if runs.of(data, model)]
         rows += [_baseline_row(result, len(decoders)) for result in runs.baselines(data)]
         if rows:
             parts.append(Part(rows, data if several else ""))
@@ -47,27 +46,24 @@ def _table(runs: Runs, group: Group) -> Table | None:
     return Table(name_of("scores", group.name), title, [heads[i] for i in kept], parts, notes, "data")
 
 
-def _all(runs: Runs, data: str, model: str) -> list[Result]:
-    return [r for r in runs.results if not r.is_baseline and (r.data, r.model) == (data, model)]
-
-
 def _model_row(runs: Runs, data: str, model: str, decoders: list[str]) -> tuple[Cell, ...]:
-    everything = _all(runs, data, model)
     seeds = max(len(runs.of(data, model, decoder)) for decoder in decoders)
-    cells: list[Cell] = [model, Number(seeds, digits=0)]
+    ours: list[Cell] = []
+    theirs: list[Cell] = []
     for decoder in decoders:
         found = runs.of(data, model, decoder)
         f1 = spread(r.f1 for r in found)
-        cells += [mean(f1), best(f1), *_published(found[0] if found else None)]
-    by_seed = {r.seed: r.perplexity for r in everything}
-    return *cells, mean(spread(by_seed.values()))
+        ours += [mean(f1), best(f1)]
+        theirs += _published(found[0] if found else None)
+    perplexity = spread(r.perplexity for r in runs.of(data, model))
+    return model, Number(seeds, digits=0), *ours, mean(perplexity), *theirs
 
 
 def _baseline_row(result: Result, decoders: int) -> tuple[Cell, ...]:
     """Its one score stands below the first decoder."""
     f1 = Spread(result.f1, result.f1_std, result.f1_max or result.f1, result.draws)
-    first: list[Cell] = [mean(f1), best(f1), *_published(result)]
-    return f"{result.model} (baseline)", None, *first, *([None] * 4 * (decoders - 1)), None
+    others = [None] * 2 * (decoders - 1)
+    return f"{result.model} (baseline)", None, mean(f1), best(f1), *others, None, *_published(result), *others
 
 
 def _published(result: Result | None) -> tuple[Cell, Cell]:

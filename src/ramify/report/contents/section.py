@@ -48,7 +48,8 @@ def decoder_name(decoder: str) -> str:
 
 def provenance(results: Sequence[Result]) -> list[str]:
     """Seeds, signatures and hardware of the results in a table or figure."""
-    notes = [seeds_note(results)]
+    draws = {r.model: r.draws for r in results if r.is_baseline and r.draws > 1}
+    notes = [seeds_note(results), *(f"Of {name} trees ± is over {count} draws." for name, count in draws.items())]
     signatures: dict[str, dict[str, list[str]]] = {}
     for result in results:
         systems = signatures.setdefault(result.data, {}).setdefault(result.signature or "none written", [])

@@ -8,6 +8,7 @@ from functools import partial
 
 from ramify.report.contents.section import Picture, Section, decoder_name, name_of, provenance
 from ramify.report.figures.symbols import draw_symbols
+from ramify.report.record import whole
 from ramify.report.results import Result, Runs, Spread, spread
 from ramify.report.tables import Cell, Number, Part, Table, columns, mean
 
@@ -72,22 +73,25 @@ def find_series(runs: Runs) -> list[Series]:
     """Families with several sizes; where two models have the same size, only those alike in all settings are one."""
     found: list[Series] = []
     for data in runs.datasets:
-        models = dict.fromkeys(r.model for r in runs.results if r.data == data and not r.is_baseline)
-        results = [of for model in models if (of := runs.of(data, model))]
+        results = [of for model in runs.models(data) if (of := runs.of(data, model)) and _size(of[0])]
         for kind in _classes(results, _kind):
             loose = [r for of in kind for r in of]
-            sizes = [of[0].settings.get("preterminals") for of in kind]
+            sizes = [_size(of[0]) for of in kind]
             finer = [kind] if len(set(sizes)) == len(sizes) else _classes(kind, _all_but_sizes)
             for group in finer:
                 by_size: dict[int, list[Result]] = {}
                 for of in group:
-                    if isinstance(p := of[0].settings.get("preterminals"), int):
-                        by_size.setdefault(p, of)
+                    by_size.setdefault(_size(of[0]), of)
                 if len(by_size) > 1:
                     family = str(loose[0].settings.get("model", "model"))
                     name = family if len(finer) == 1 and _plain(loose[0]) else f"{group[0][0].model} and others"
                     found.append(Series(data, name, dict(sorted(by_size.items()))))
     return found
+
+
+def _size(result: Result) -> int:
+    """The number of preterminals, or 0."""
+    return whole(result.settings.get("preterminals")) or 0
 
 
 def _classes(results: list[list[Result]], key: Callable[[Result], Hashable]) -> list[list[list[Result]]]:

@@ -15,7 +15,7 @@ def cost(runs: Runs) -> Section | None:
     rows: dict[str, list[tuple[Cell, ...]]] = {}
     shown: list[Result] = []
     for data in runs.datasets:
-        for model in dict.fromkeys(m for group in runs.groups for m in group.models.get(data, [])):
+        for model in runs.models(data):
             of = runs.of(data, model)
             if any(r.parameters or r.seconds_per_epoch or r.memory_mb for r in of):
                 shown += of

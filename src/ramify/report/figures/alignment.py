@@ -6,7 +6,6 @@ from typing import Any
 
 from ramify.report.figures.style import PAGE, new_figure, shortened
 
-
 LEAST, WRITTEN = 0.01, 0.1
 """Smaller shares are not drawn, and are drawn without their number."""
 

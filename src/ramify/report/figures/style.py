@@ -104,7 +104,15 @@ def means(values: list[Spread | None]) -> list[float]:
     return [float("nan") if value is None else value.mean for value in values]
 
 
-def as_svg(figure: Any, name: str) -> str:
+def rendered(figure: Any, name: str) -> tuple[str, bytes]:
+    """The figure as SVG and as PNG."""
+    svg = _as_svg(figure, name)
+    # Everything has found its place, and to look for it takes longer than to draw.
+    figure.set_layout_engine("none")
+    return svg, _as_png(figure)
+
+
+def _as_svg(figure: Any, name: str) -> str:
     """Without date, so that the same results give the same file, and with ids that no other figure of a page has."""
     import matplotlib as mpl
 
@@ -113,7 +121,7 @@ def as_svg(figure: Any, name: str) -> str:
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", out.getvalue(), flags=re.DOTALL)
     svg = re.sub(r'\s*<g id="[^"]*"/>', "", svg)
-    svg = re.sub(r'<g id="[A-Za-z]+[\d._]*">', "<g>", svg)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     return re.sub(r'\b(d|x|y|transform)="([^"]*)"', _rounded, svg)
 
 
@@ -123,7 +131,7 @@ def _rounded(attribute: re.Match[str]) -> str:
     return f'{attribute[1]}="{" ".join(content.split())}"'
 
 
-def as_png(figure: Any) -> bytes:
+def _as_png(figure: Any) -> bytes:
     """Sharp enough for print."""
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=200, metadata={"Software": None})

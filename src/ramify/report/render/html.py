@@ -22,10 +22,9 @@ def table_html(table: Table) -> str:
             "<tr>" + "".join(f"<td{kind}>{_cell(c)}</td>" for c, kind in zip(row, kinds, strict=True)) + "</tr>"
             for row in part.rows
         ]
-    notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
     body = (
         f'<div class="wide"><table><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        f'<div class="notes">{notes}</div>'
+        f'<p class="notes">{escape(" ".join(table.notes))}</p>'
     )
     title = escape(table.title)
     if table.folded:

@@ -22,7 +22,7 @@ def table_markdown(table: Table) -> str:
     if with_parts:
         heads, rules = [escape(table.part_head), *heads], ["---", *rules]
     lines = ["| " + " | ".join(row) + " |" for row in (heads, rules, *rows)]
-    return "\n".join([f"### {escape(table.title)}", "", *lines, "", *(f"{escape(note)}\n" for note in table.notes)])
+    return "\n".join([f"### {escape(table.title)}", "", *lines, "", escape(" ".join(table.notes)), ""])
 
 
 def escape(line: str) -> str:
