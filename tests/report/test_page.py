@@ -28,7 +28,6 @@ FIGURES = {
     "f1-by-length-main-en",
     "recall-by-label-main-de",
     "recall-by-label-main-en",
-    "symbols-de-tn-pcfg",
     "symbols-en-tn-pcfg",
 }
 

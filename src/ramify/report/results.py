@@ -128,6 +128,19 @@ class Group:
     """Those the plan names for this group; a run may have others for the sake of another group"""
 
 
+@dataclass(frozen=True)
+class Unit:
+    """The models of one group on one treebank."""
+
+    group: Group
+    data: str
+    models: list[str]
+    title: str
+    """The treebank and, where it has several, the group"""
+    folded: bool
+    """Whether it is of another treebank than the first"""
+
+
 @dataclass(frozen=True, eq=False)
 class Runs:
     """Everything found in a folder."""
@@ -170,24 +183,33 @@ class Runs:
         order = {name: place for place, name in enumerate(BASELINES)}
         return sorted(found, key=lambda r: (order.get(r.model, len(order)), r.model))
 
-    def units(self) -> list[tuple[Group, str, list[str]]]:
+    def units(self) -> list[Unit]:
         """What is drawn together: the models with results of one group on one treebank.
 
         Left out are those of which another group has all, with others beside them.
         """
         found = [
-            (group, data, [model for model in models if self.of(data, model)])
+            (group, data, with_results)
             for group in self.groups
             for data, models in group.models.items()
+            if (with_results := [model for model in models if self.of(data, model)])
         ]
         kept: list[tuple[Group, str, list[str]]] = []
-        for place, (group, data, models) in enumerate(found):
-            others = [set(m) for i, (_, d, m) in enumerate(found) if d == data and i != place]
-            earlier = [set(m) for _, d, m in kept if d == data]
-            covered = any(set(models) < other for other in others) or set(models) in earlier
-            if models and not covered:
+        for group, data, models in found:
+            larger = any(set(models) < set(others) for _, d, others in found if d == data)
+            if not larger and all(set(models) != set(others) for _, d, others in kept if d == data):
                 kept.append((group, data, models))
-        return kept
+        datasets = [data for _, data, _ in kept]
+        return [
+            Unit(
+                group,
+                data,
+                models,
+                data if datasets.count(data) == 1 else f"{data}, {group.title}",
+                data != datasets[0],
+            )
+            for group, data, models in kept
+        ]
 
 
 def decoders_of(results: Iterable[Result]) -> list[str]:

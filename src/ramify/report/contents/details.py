@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from ramify.report.contents.section import Picture, Section, decoder_name, name_of, provenance
 from ramify.report.figures.labels import draw_labels
 from ramify.report.figures.lengths import draw_lengths
 from ramify.report.published import published
-from ramify.report.results import Group, Result, Runs, Spread, spread
+from ramify.report.results import Result, Runs, Spread, Unit, spread
 from ramify.report.tables import Cell, Column, Part, Table, figure, mean
 
 RAREST = 0.5
@@ -23,30 +23,30 @@ Systems = dict[str, list[Result]]
 def by_label(runs: Runs) -> Section | None:
     """How much of each gold category is bracketed."""
     blocks: list[Table | Picture] = []
-    for group, data, systems, folded in _units(runs, lambda r: bool(r.by_label)):
+    for unit, systems in _units(runs, lambda r: bool(r.by_label)):
         labels = next(iter(systems.values()))[0].by_label
         shown = [label for label, about in labels.items() if about.share >= RAREST]
+        if not shown:
+            continue
         values = {name: {x: _recall(of, x) for x in shown} for name, of in systems.items()}
         notes = _notes(systems)
         rare = f"{len(labels) - len(shown)} labels with a share below {RAREST} % are left out."
         parts = [Part([_label_row(label, systems, values) for label in shown])]
         columns = [Column("label"), Column("share, %"), Column("mean length"), *map(Column, systems)]
         columns += [Column(f"published {name}", faint=True) for name in _with_published(systems)]
-        title = f"Recall by label: {data}"
+        name, title = name_of("recall-by-label", unit.group.name, unit.data), f"Recall by label: {unit.title}"
         table_notes = [*([rare] if len(labels) > len(shown) else []), *notes]
-        blocks.append(
-            Table(name_of("recall-by-label", group.name, data), title, columns, parts, table_notes, folded=folded)
-        )
+        blocks.append(Table(name, title, columns, parts, table_notes, folded=unit.folded))
         drawn = {label: labels[label].share for label in shown[:LABELS_DRAWN]}
         blocks.append(
             Picture(
-                name_of("recall-by-label", group.name, data),
+                name,
                 title,
                 partial(draw_labels, drawn, values, _baseline_names(systems)),
                 "Recall of the most frequent gold labels, mean over seeds with its standard deviation; in brackets the "
                 "label's share of all gold constituents.",
                 notes,
-                folded,
+                unit.folded,
             )
         )
     return Section("Recall by gold label", _ABOUT_LABELS, blocks) if blocks else None
@@ -62,7 +62,7 @@ _ABOUT_LABELS = (
 def by_length(runs: Runs) -> Section | None:
     """How F1 falls with the length of sentences."""
     blocks: list[Table | Picture] = []
-    for group, data, systems, folded in _units(runs, lambda r: bool(r.by_length)):
+    for unit, systems in _units(runs, lambda r: bool(r.by_length)):
         ranges = {name: about.sentences for name, about in next(iter(systems.values()))[0].by_length.items()}
         values = {name: {x: _f1_at(of, x) for x in ranges} for name, of in systems.items()}
         notes = _notes(systems)
@@ -70,9 +70,8 @@ def by_length(runs: Runs) -> Section | None:
             (x, figure(count, 0), *(mean(values[name][x]) for name in systems)) for x, count in ranges.items()
         ]
         columns = [Column("words"), Column("sentences"), *map(Column, systems)]
-        title = f"S-F1 by length: {data}"
-        name = name_of("f1-by-length", group.name, data)
-        blocks.append(Table(name, title, columns, [Part(rows)], notes, folded=folded))
+        name, title = name_of("f1-by-length", unit.group.name, unit.data), f"S-F1 by length: {unit.title}"
+        blocks.append(Table(name, title, columns, [Part(rows)], notes, folded=unit.folded))
         bins = disjoint(list(ranges))
         if len(bins) > 1:
             blocks.append(
@@ -83,7 +82,7 @@ def by_length(runs: Runs) -> Section | None:
                     "S-F1 of sentences by their length in words, mean over seeds with its standard deviation; grey "
                     "lines are baselines.",
                     notes,
-                    folded,
+                    unit.folded,
                 )
             )
     return Section("F1 by sentence length", "", blocks) if blocks else None
@@ -95,16 +94,13 @@ def disjoint(ranges: Sequence[str]) -> list[str]:
     return [name for place, name in enumerate(ranges) if starts[place] not in starts[:place]]
 
 
-def _units(runs: Runs, told: Callable[[Result], bool]) -> list[tuple[Group, str, Systems, bool]]:
-    """Group, treebank and systems; what is of another treebank than the first is folded."""
-    units = runs.units()
-    found = []
-    for group, data, models in units:
-        systems: Systems = {model: of for model in models if (of := [r for r in runs.of(data, model) if told(r)])}
+def _units(runs: Runs, told: Callable[[Result], bool]) -> Iterator[tuple[Unit, Systems]]:
+    """What is drawn together, with the baselines."""
+    for unit in runs.units():
+        systems: Systems = {m: of for m in unit.models if (of := [r for r in runs.of(unit.data, m) if told(r)])}
         if systems:
-            systems |= {f"{r.model} (baseline)": [r] for r in runs.baselines(data) if told(r)}
-            found.append((group, data, systems, data != units[0][1]))
-    return found
+            systems |= {f"{r.model} (baseline)": [r] for r in runs.baselines(unit.data) if told(r)}
+            yield unit, systems
 
 
 def _baseline_names(systems: Systems) -> list[str]:

@@ -38,7 +38,7 @@ class Series:
 
 
 def symbols(runs: Runs) -> Section | None:
-    """A table and a figure with two axes for every family that was trained at two sizes or more."""
+    """A table and a figure with two axes for every family that was trained at several sizes."""
     blocks: list[Table | Picture] = []
     for series in find_series(runs):
         f1, perplexity = series.over_p(lambda r: r.f1), series.over_p(lambda r: r.perplexity)
@@ -82,7 +82,8 @@ def find_series(runs: Runs) -> list[Series]:
                 by_size: dict[int, list[Result]] = {}
                 for of in group:
                     by_size.setdefault(_size(of[0]), of)
-                if len(by_size) > 1:
+                # Two sizes make no curve: of other treebanks than the first their scores stand side by side anyway.
+                if len(by_size) > (1 if data == runs.datasets[0] else 2):
                     family = str(loose[0].settings.get("model", "model"))
                     name = family if len(finer) == 1 and _plain(loose[0]) else f"{group[0][0].model} and others"
                     found.append(Series(data, name, dict(sorted(by_size.items()))))

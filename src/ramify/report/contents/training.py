@@ -52,22 +52,21 @@ def _cost_row(model: str, of: list[Result]) -> tuple[Cell, ...]:
 def curves(runs: Runs) -> Section | None:
     """Perplexity and F1 of the dev set after every epoch."""
     blocks: list[Table | Picture] = []
-    units = runs.units()
-    for group, data, models in units:
-        systems = {m: of for m in models if (of := [r for r in runs.of(data, m) if r.epochs])}
+    for unit in runs.units():
+        systems = {m: of for m in unit.models if (of := [r for r in runs.of(unit.data, m) if r.epochs])}
         if not systems:
             continue
         perplexity = {m: _by_epoch(of, "dev_perplexity") for m, of in systems.items()}
         f1 = {m: _by_epoch(of, "dev_f1") for m, of in systems.items()}
         blocks.append(
             Picture(
-                name_of("curves", group.name, data),
-                f"Training: {data}",
+                name_of("curves", unit.group.name, unit.data),
+                f"Training: {unit.title}",
                 partial(draw_curves, perplexity, f1),
                 "Perplexity of the dev set, by which the best epoch is chosen, and its S-F1, which is only told, after "
                 "each epoch: a thin line a seed, marks at their mean.",
                 provenance([r for of in systems.values() for r in of]),
-                folded=data != units[0][1],
+                folded=unit.folded,
             )
         )
     return Section("Training curves", "", blocks) if blocks else None

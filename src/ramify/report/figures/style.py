@@ -85,7 +85,7 @@ def new_figure(width: float, height: float) -> Any:
 def legend_below(figure: Any, handles: list[Any], names: list[str], per_row: int) -> None:
     """Below the axes, where no data are."""
     figure.legend(
-        handles, [shortened(name) for name in names], loc="outside lower center", ncols=per_row, handlelength=2.4
+        handles, [shortened(name) for name in names], loc="outside lower center", ncols=per_row, handlelength=3
     )
 
 
