@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ramify.report.contents.section import Section
 from ramify.report.render.markdown import escape, table_markdown
 from ramify.report.results import Runs
 from ramify.report.tables import Column, Part, Table
 from ramify.version import VERSION
 
-PROBLEMS = "Runs without results"
+LONG = 12
+"""A longer list of problems is folded on the page."""
 
 
 def problems_table(runs: Runs) -> Table | None:
@@ -17,7 +20,9 @@ def problems_table(runs: Runs) -> Table | None:
         return None
     rows = [(problem.what, problem.where, problem.why) for problem in runs.problems]
     heads = [Column("what"), Column("where"), Column("why")]
-    return Table("problems", PROBLEMS, heads, [Part([*rows])], ["Nothing below includes them."])
+    counts = Counter(problem.what for problem in runs.problems)
+    title = "Runs without results: " + ", ".join(f"{count} {what}" for what, count in counts.items())
+    return Table("problems", title, heads, [Part([*rows])], ["Nothing below includes them."], folded=len(rows) > LONG)
 
 
 def page_markdown(runs: Runs, sections: list[Section], notes: list[str], drawn: set[str]) -> str:

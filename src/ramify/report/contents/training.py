@@ -31,8 +31,8 @@ def cost(runs: Runs) -> Section | None:
 
 
 _ABOUT_COST = (
-    "Time is of training and judging the dev set, as it was on a machine that may have had other work. Memory is the "
-    "most that the whole process had."
+    "Time is of training and judging the dev set, as it was on a machine that may have had other work; compiling the "
+    "inner loops, where it was needed, is in it. Memory is the most that the whole process had."
 )
 
 
