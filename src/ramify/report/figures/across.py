@@ -13,7 +13,8 @@ def draw_across(
 ) -> Any:
     """A band a treebank; models stand at heights of their own, baselines in the middle."""
     names = [*models, *baselines]
-    figure = new_figure(COLUMN, 0.9 + len(datasets) * max(0.28, 0.1 * len(models)) + 0.16 * ((len(names) + 1) // 2))
+    labels = [*models, *(f"{name} (baseline)" for name in baselines)]
+    figure = new_figure(COLUMN, 0.8 + len(datasets) * max(0.28, 0.1 * len(models)), labels)
     axes = figure.subplots()
     handles = []
     for number, name in enumerate(names):
@@ -39,5 +40,5 @@ def draw_across(
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel="S-F1", xlim=(0, 102), ylim=(len(datasets) - 0.5, -0.5))
     axes.grid(axis="x", linewidth=0.3, color="#cccccc")
-    legend_below(figure, handles, [*models, *(f"{name} (baseline)" for name in baselines)], 2)
+    legend_below(figure, handles, labels)
     return figure

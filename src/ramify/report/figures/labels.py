@@ -11,7 +11,7 @@ from ramify.report.results import Spread
 def draw_labels(shares: dict[str, float], values: dict[str, dict[str, Spread | None]], baselines: list[str]) -> Any:
     """A band a label, a mark a system, each at a height of its own, so that no mark hides another."""
     shown = [name for name in values if name not in baselines or name.startswith("right")]
-    figure = new_figure(COLUMN, 0.9 + len(shares) * max(0.3, 0.075 * len(shown)) + 0.16 * ((len(shown) + 1) // 2))
+    figure = new_figure(COLUMN, 0.8 + len(shares) * max(0.3, 0.075 * len(shown)), shown)
     axes = figure.subplots()
     handles = []
     labels = list(shares)
@@ -35,5 +35,5 @@ def draw_labels(shares: dict[str, float], values: dict[str, dict[str, Spread | N
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel="recall, %", xlim=(-2, 102), ylim=(len(labels) - 0.5, -0.5))
     axes.grid(axis="x", linewidth=0.3, color="#cccccc")
-    legend_below(figure, handles, shown, 2)
+    legend_below(figure, handles, shown)
     return figure

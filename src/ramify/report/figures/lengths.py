@@ -10,7 +10,7 @@ from ramify.report.results import Spread
 
 def draw_lengths(bins: list[str], values: dict[str, dict[str, Spread | None]], baselines: list[str]) -> Any:
     """A line a system over the bins; those of baselines are grey."""
-    figure = new_figure(COLUMN, 2.3 + 0.16 * ((len(values) + 1) // 2))
+    figure = new_figure(COLUMN, 2.3, list(values))
     axes = figure.subplots()
     handles = []
     for number, (name, by_bin) in enumerate(values.items()):
@@ -30,5 +30,5 @@ def draw_lengths(bins: list[str], values: dict[str, dict[str, Spread | None]], b
     axes.set_xticks(range(len(bins)), [x.replace("-", "–") for x in bins])
     axes.set(xlabel="words in the sentence", ylabel="S-F1", ylim=(0, None))
     axes.grid(axis="y", linewidth=0.3, color="#cccccc")
-    legend_below(figure, handles, list(values), 2)
+    legend_below(figure, handles, list(values))
     return figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -75,18 +75,28 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def new_figure(width: float, height: float) -> Any:
-    """An empty figure whose labels all find room."""
+def new_figure(width: float, height: float, names: Sequence[str] = ()) -> Any:
+    """An empty figure in which all labels find room, and below its height so many names in a legend."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    rows = -(-len(names) // _per_row(width, names))
+    return Figure(figsize=(width, height + _LEGEND_ROW * rows), layout="constrained")
 
 
-def legend_below(figure: Any, handles: list[Any], names: list[str], per_row: int) -> None:
-    """Below the axes, where no data are."""
-    figure.legend(
-        handles, [shortened(name) for name in names], loc="outside lower center", ncols=per_row, handlelength=3
-    )
+def legend_below(figure: Any, handles: list[Any], names: Sequence[str]) -> None:
+    """Below the axes, where no data are; as many names side by side as the figure is wide."""
+    per_row = _per_row(figure.get_figwidth(), names)
+    shown = [shortened(name) for name in names]
+    figure.legend(handles, shown, loc="outside lower center", ncols=per_row, handlelength=3, columnspacing=1.2)
+
+
+_LEGEND_ROW, _SIGN, _SAMPLE = 0.165, 0.06, 0.5
+"""Inches of the height of a row, the width of a letter, and of a line before a name with the space around both."""
+
+
+def _per_row(width: float, names: Sequence[str]) -> int:
+    longest = max((len(shortened(name)) for name in names), default=1)
+    return max(1, min(4, int(width / (_SAMPLE + _SIGN * longest))))
 
 
 def shortened(name: str, longest: int = 28) -> str:

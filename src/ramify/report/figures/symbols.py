@@ -7,10 +7,12 @@ from typing import Any
 from ramify.report.figures.style import COLUMN, errors, legend_below, look, means, new_figure
 from ramify.report.results import Spread
 
+NAMES = ("perplexity (left)", "S-F1 (right)")
+
 
 def draw_symbols(f1: dict[int, Spread | None], perplexity: dict[int, Spread | None]) -> Any:
     """Two lines with an axis each; sizes stand at their logarithms."""
-    figure = new_figure(COLUMN, 2.5)
+    figure = new_figure(COLUMN, 2.3, NAMES)
     left = figure.subplots()
     right = left.twinx()
     right.spines["right"].set_visible(True)
@@ -34,5 +36,5 @@ def draw_symbols(f1: dict[int, Spread | None], perplexity: dict[int, Spread | No
     left.set_xticks(list(f1), [str(p) for p in f1])
     left.set_xticks([], minor=True)
     left.set_xlabel("preterminals")
-    legend_below(figure, handles, ["perplexity (left axis)", "S-F1 (right axis)"], 2)
+    legend_below(figure, handles, NAMES)
     return figure
