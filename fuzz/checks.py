@@ -27,6 +27,9 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.experiments.reading import read_plan
+from ramify.report.making import sections_of
+from ramify.report.page import page_html
+from ramify.report.reading import read_runs
 
 Check = Callable[[bytes, Path], None]
 
@@ -180,7 +183,20 @@ def _shares(text: str) -> None:
         block_splits(sum(shares), shares)
 
 
-CHECKS: dict[str, Check] = {
-    check.__name__: check
-    for check in (brackets, text_lines, files, prose, vocabulary, rules, passages, manifest, options, experiment)
-}
+@_or_one_sentence
+def results(data: bytes, scratch: Path) -> None:
+    """Any file among those of an experiment is a plan, a result or an error that can be reported, or is told."""
+    folder = scratch / "experiment"
+    run = folder / "runs" / "data" / "model" / "seed-0"
+    (run / "results").mkdir(parents=True, exist_ok=True)
+    for path in (folder / "experiment.json", run / "results" / "mbr.json", run / "failed.json"):
+        path.write_bytes(data)
+    runs = read_runs(folder)
+    assert runs.results or runs.problems
+    page = page_html(runs, sections_of(runs), [], {})
+    assert page.count("<script") == 1
+    assert len(page) < 200_000
+
+
+_CHECKS = brackets, text_lines, files, prose, vocabulary, rules, passages, manifest, options, experiment, results
+CHECKS: dict[str, Check] = {check.__name__: check for check in _CHECKS}

@@ -18,6 +18,7 @@ from ramify.experiments.reading import read_plan
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
+from tests.report.made_up import FAMILIES, make_folder
 
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
@@ -56,6 +57,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / "mrg").mkdir(exist_ok=True)
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
     (place / "experiment.toml").write_text(next(content for content in toml_blocks() if is_experiment(content)))
+    make_folder(place / "runs" / "paper", {"main": (["en", "de"], FAMILIES[2:])})
     return place
 
 

@@ -1,0 +1,131 @@
+"""Recall by gold label and F1 by length, of the models that stand in one group on one treebank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from ramify.report.contents.section import Picture, Section, decoder_name, name_of, provenance
+from ramify.report.figures.labels import draw_labels
+from ramify.report.figures.lengths import draw_lengths
+from ramify.report.published import published
+from ramify.report.results import Result, Runs, Spread, Unit, spread
+from ramify.report.tables import Cell, Column, Part, Table, figure, mean
+
+RAREST = 0.5
+"""Labels with a smaller share of the constituents, in percent, are left out of the table."""
+LABELS_DRAWN = 8
+
+Systems = dict[str, list[Result]]
+"""The runs of each model, and each baseline by its name"""
+
+
+def by_label(runs: Runs) -> Section | None:
+    """How much of each gold category is bracketed."""
+    blocks: list[Table | Picture] = []
+    for unit, systems in _units(runs, lambda r: bool(r.by_label)):
+        labels = next(iter(systems.values()))[0].by_label
+        shown = [label for label, about in labels.items() if about.share >= RAREST]
+        if not shown:
+            continue
+        values = {name: {x: _recall(of, x) for x in shown} for name, of in systems.items()}
+        notes = _notes(systems)
+        rare = f"{len(labels) - len(shown)} labels with a share below {RAREST} % are left out."
+        parts = [Part([_label_row(label, systems, values) for label in shown])]
+        columns = [Column("label"), Column("share, %"), Column("mean length"), *map(Column, systems)]
+        columns += [Column(f"published {name}", faint=True) for name in _with_published(systems)]
+        name, title = name_of("recall-by-label", unit.group.name, unit.data), f"Recall by label: {unit.title}"
+        table_notes = [*([rare] if len(labels) > len(shown) else []), *notes]
+        blocks.append(Table(name, title, columns, parts, table_notes, folded=unit.folded))
+        drawn = {label: labels[label].share for label in shown[:LABELS_DRAWN]}
+        blocks.append(
+            Picture(
+                name,
+                title,
+                partial(draw_labels, drawn, values, _baseline_names(systems)),
+                "Recall of the most frequent gold labels, mean over seeds with its standard deviation; in brackets the "
+                "label's share of all gold constituents.",
+                notes,
+                unit.folded,
+            )
+        )
+    return Section("Recall by gold label", _ABOUT_LABELS, blocks) if blocks else None
+
+
+_ABOUT_LABELS = (
+    "The percentage of the gold constituents of a label that are bracketed, whatever the system calls them. Every "
+    "label of a unary chain counts; spans over one word or the whole sentence do not. Share is the label's part of all "
+    "gold constituents, mean length is in words."
+)
+
+
+def by_length(runs: Runs) -> Section | None:
+    """How F1 falls with the length of sentences."""
+    blocks: list[Table | Picture] = []
+    for unit, systems in _units(runs, lambda r: bool(r.by_length)):
+        ranges = {name: about.sentences for name, about in next(iter(systems.values()))[0].by_length.items()}
+        values = {name: {x: _f1_at(of, x) for x in ranges} for name, of in systems.items()}
+        notes = _notes(systems)
+        rows: list[tuple[Cell, ...]] = [
+            (x, figure(count, 0), *(mean(values[name][x]) for name in systems)) for x, count in ranges.items()
+        ]
+        columns = [Column("words"), Column("sentences"), *map(Column, systems)]
+        name, title = name_of("f1-by-length", unit.group.name, unit.data), f"S-F1 by length: {unit.title}"
+        blocks.append(Table(name, title, columns, [Part(rows)], notes, folded=unit.folded))
+        bins = disjoint(list(ranges))
+        if len(bins) > 1:
+            blocks.append(
+                Picture(
+                    name,
+                    title,
+                    partial(draw_lengths, bins, values, _baseline_names(systems)),
+                    "S-F1 of sentences by their length in words, mean over seeds with its standard deviation; grey "
+                    "lines are baselines.",
+                    notes,
+                    unit.folded,
+                )
+            )
+    return Section("F1 by sentence length", "", blocks) if blocks else None
+
+
+def disjoint(ranges: Sequence[str]) -> list[str]:
+    """Of ranges such as 2-10, 11-20, 2-40 those that begin where no other did: the bins."""
+    starts = [name.partition("-")[0].rstrip("+") for name in ranges]
+    return [name for place, name in enumerate(ranges) if starts[place] not in starts[:place]]
+
+
+def _units(runs: Runs, told: Callable[[Result], bool]) -> Iterator[tuple[Unit, Systems]]:
+    """What is drawn together, with the baselines."""
+    for unit in runs.units():
+        systems: Systems = {m: of for m in unit.models if (of := [r for r in runs.of(unit.data, m) if told(r)])}
+        if systems:
+            systems |= {f"{r.model} (baseline)": [r] for r in runs.baselines(unit.data) if told(r)}
+            yield unit, systems
+
+
+def _baseline_names(systems: Systems) -> list[str]:
+    return [name for name, of in systems.items() if of[0].is_baseline]
+
+
+def _notes(systems: Systems) -> list[str]:
+    decoders = dict.fromkeys(decoder_name(of[0].decoder) for of in systems.values() if not of[0].is_baseline)
+    return [f"Decoder: {' and '.join(decoders)}.", *provenance([r for of in systems.values() for r in of])]
+
+
+def _label_row(label: str, systems: Systems, values: dict[str, dict[str, Spread | None]]) -> tuple[Cell, ...]:
+    about = next(iter(systems.values()))[0].by_label[label]
+    ours = (mean(values[name][label]) for name in systems)
+    theirs = (figure(published().recall(systems[name][0]).get(label)) for name in _with_published(systems))
+    return label, figure(about.share), figure(about.mean_length), *ours, *theirs
+
+
+def _with_published(systems: Systems) -> list[str]:
+    return [name for name, of in systems.items() if published().recall(of[0])]
+
+
+def _recall(results: Sequence[Result], label: str) -> Spread | None:
+    return spread(r.by_label[label].recall if label in r.by_label else None for r in results)
+
+
+def _f1_at(results: Sequence[Result], length: str) -> Spread | None:
+    return spread(r.by_length[length].f1 if length in r.by_length else None for r in results)

@@ -1,0 +1,73 @@
+"""The main tables: S-F1 and perplexity of every model, baselines and published figures beside them."""
+
+from __future__ import annotations
+
+from ramify.report.contents.section import Section, decoder_name, name_of, provenance
+from ramify.report.published import published
+from ramify.report.results import Group, Result, Runs, Spread, decoders_of, spread
+from ramify.report.tables import Cell, Column, Number, Part, Table, best, columns, figure, mean, without_empty_columns
+
+
+def scores(runs: Runs) -> Section | None:
+    """A table a group of the experiment, its treebanks below each other."""
+    tables = [table for group in runs.groups if (table := _table(runs, group))]
+    return Section("Scores", _INTRODUCTION, [*tables]) if tables else None
+
+
+_INTRODUCTION = (
+    "Unlabelled sentence F1 of the test set in percent: mean over seeds with the biased standard deviation, and the "
+    "best seed. Perplexity does not depend on the decoder. Baselines are trees that need no learning; oracle is the "
+    "best that binary trees can reach."
+)
+
+
+def _table(runs: Runs, group: Group) -> Table | None:
+    shown = [r for data, models in group.models.items() for model in models for r in runs.all_of(data, model)]
+    beside = [r for data in group.models for r in runs.baselines(data)]
+    if not shown and not beside:
+        return None
+    shown = [r for r in shown if r.decoder in (group.decoders or (r.decoder,))]
+    decoders = decoders_of(shown) or [""]
+    names = [decoder_name(decoder) for decoder in decoders]
+    ours = [head for name in names for head in (f"S-F1 {name}", f"max {name}")]
+    theirs = [head for name in names for head in (f"published {name}", f"published max {name}")]
+    heads = [*columns("model", "seeds", *ours, "perplexity"), *(Column(head, faint=True) for head in theirs)]
+    several = len(group.models) > 1
+    parts = []
+    for data, models in group.models.items():
+        rows = [_model_row(runs, data, model, decoders) for model in models if runs.of(data, model)]
+        rows += [_baseline_row(result, len(decoders)) for result in runs.baselines(data)]
+        if rows:
+            parts.append(Part(rows, data if several else ""))
+    kept = without_empty_columns(heads, (row for part in parts for row in part.rows))
+    parts = [Part([tuple(row[i] for i in kept) for row in part.rows], part.heading) for part in parts]
+    title = group.title if several else f"{group.title}: {next(iter(group.models))}"
+    notes = [*provenance([*shown, *beside]), *published().remarks([*shown, *beside])]
+    return Table(name_of("scores", group.name), title, [heads[i] for i in kept], parts, notes, "data")
+
+
+def _model_row(runs: Runs, data: str, model: str, decoders: list[str]) -> tuple[Cell, ...]:
+    seeds = max(len(runs.of(data, model, decoder)) for decoder in decoders)
+    ours: list[Cell] = []
+    theirs: list[Cell] = []
+    for decoder in decoders:
+        found = runs.of(data, model, decoder)
+        f1 = spread(r.f1 for r in found)
+        ours += [mean(f1), best(f1)]
+        theirs += _published(found[0] if found else None)
+    perplexity = spread(r.perplexity for r in runs.of(data, model))
+    return model, Number(seeds, digits=0), *ours, mean(perplexity), *theirs
+
+
+def _baseline_row(result: Result, decoders: int) -> tuple[Cell, ...]:
+    """Its one score stands below the first decoder."""
+    f1 = Spread(result.f1, result.f1_std, result.f1_max or result.f1, result.draws)
+    others = [None] * 2 * (decoders - 1)
+    return f"{result.model} (baseline)", None, mean(f1), best(f1), *others, None, *_published(result), *others
+
+
+def _published(result: Result | None) -> tuple[Cell, Cell]:
+    found = result and published().f1(result)
+    if not found:
+        return None, None
+    return mean(found), figure(found.best) if found.best != found.mean else None

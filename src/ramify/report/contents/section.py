@@ -1,0 +1,91 @@
+"""What sections of the report are made of, and the remarks that their tables have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ramify.report.results import Result
+from ramify.report.tables import Table
+
+NAMES = {"mbr": "MBR", "viterbi": "Viterbi"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that is drawn when it is needed."""
+
+    name: str
+    """Of its files"""
+    title: str
+    draw: Callable[[], Any]
+    """Gives a matplotlib Figure"""
+    caption: str
+    notes: list[str] = field(default_factory=list)
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading, what there is to know, tables and figures."""
+
+    title: str
+    introduction: str
+    blocks: list[Table | Picture]
+
+
+def name_of(*parts: str) -> str:
+    """A file's name from names of any kind."""
+    return "-".join(filter(None, (re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") for part in parts)))[:80] or "x"
+
+
+def decoder_name(decoder: str) -> str:
+    """As it is written in tables."""
+    return NAMES.get(decoder, decoder)
+
+
+def provenance(results: Sequence[Result]) -> list[str]:
+    """Seeds, signatures and hardware of the results in a table or figure."""
+    draws = {r.model: r.draws for r in results if r.is_baseline and r.draws > 1}
+    notes = [seeds_note(results), *(f"Of {name} trees ± is over {count} draws." for name, count in draws.items())]
+    signatures: dict[str, dict[str, list[str]]] = {}
+    for result in results:
+        systems = signatures.setdefault(result.data, {}).setdefault(result.signature or "none written", [])
+        if result.model not in systems:
+            systems.append(result.model)
+    for data, found in signatures.items():
+        of_data = "" if len(signatures) == 1 else f" of {data}"
+        for signature, systems in found.items():
+            # Scores with different signatures cannot be compared, so a reader must see whose they are.
+            whose = "" if len(found) == 1 else f" ({', '.join(systems)})"
+            notes.append(f"Signature{of_data}{whose}: {signature}.")
+    machines = dict.fromkeys(result.machine for result in results if result.machine and not result.is_baseline)
+    return [*filter(None, notes), *([f"Hardware: {'; '.join(machines)}."] if machines else [])]
+
+
+def seeds_note(results: Iterable[Result]) -> str:
+    """How many runs are behind the figures, and which seeds."""
+    seeds: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        if not result.is_baseline:
+            known = seeds.setdefault((result.data, result.model), [])
+            seed = "unknown" if result.seed is None else str(result.seed)
+            if seed not in known:
+                known.append(seed)
+    if not seeds:
+        return ""
+    if len(different := {tuple(known) for known in seeds.values()}) == 1:
+        each = " each" if len(seeds) > 1 else ""
+        return f"{_counted(different.pop())}{each}{_DEVIATION if len(next(iter(seeds.values()))) > 1 else ''}."
+    several_data = len({data for data, _ in seeds}) > 1
+    told = (f"{data + ' ' if several_data else ''}{model} {', '.join(known)}" for (data, model), known in seeds.items())
+    return f"Seeds: {'; '.join(told)}{_DEVIATION}."
+
+
+_DEVIATION = "; ± is the biased standard deviation over seeds"
+
+
+def _counted(seeds: Sequence[str]) -> str:
+    return f"{len(seeds)} seed{'s' * (len(seeds) != 1)} ({', '.join(seeds)})"

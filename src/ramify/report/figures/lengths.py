@@ -1,0 +1,34 @@
+"""F1 by the length of sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ramify.report.figures.style import COLUMN, baseline_look, errors, legend_below, look, means, new_figure
+from ramify.report.results import Spread
+
+
+def draw_lengths(bins: list[str], values: dict[str, dict[str, Spread | None]], baselines: list[str]) -> Any:
+    """A line a system over the bins; those of baselines are grey."""
+    figure = new_figure(COLUMN, 2.3, list(values))
+    axes = figure.subplots()
+    handles = []
+    for number, (name, by_bin) in enumerate(values.items()):
+        found = [by_bin[x] for x in bins]
+        style = baseline_look(name, baselines.index(name)) if name in baselines else look(number)
+        handles.append(
+            axes.errorbar(
+                range(len(bins)),
+                means(found),
+                yerr=errors(found) if any(errors(found)) else None,
+                color=style.colour,
+                marker=style.mark,
+                linestyle=style.line,
+                linewidth=0.9 if name in baselines else 1.3,
+            )
+        )
+    axes.set_xticks(range(len(bins)), [x.replace("-", "–") for x in bins])
+    axes.set(xlabel="words in the sentence", ylabel="S-F1", ylim=(0, None))
+    axes.grid(axis="y", linewidth=0.3, color="#cccccc")
+    legend_below(figure, handles, list(values))
+    return figure

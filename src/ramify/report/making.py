@@ -1,0 +1,135 @@
+"""The whole report: read, put into sections, drawn and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from ramify.errors import RamifyError
+from ramify.files import write_atomically
+from ramify.report.contents.across import across
+from ramify.report.contents.details import by_label, by_length
+from ramify.report.contents.induced import induced
+from ramify.report.contents.scores import scores
+from ramify.report.contents.section import Picture, Section
+from ramify.report.contents.symbols import symbols
+from ramify.report.contents.training import cost, curves, every_run
+from ramify.report.markdown import page_markdown
+from ramify.report.page import GENERATOR, page_html
+from ramify.report.reading import read_runs
+from ramify.report.render.csv import table_csv
+from ramify.report.render.latex import table_latex
+from ramify.report.results import Problem, Runs
+from ramify.report.tables import Table
+
+CONTENTS: tuple[Callable[[Runs], Section | None], ...] = (
+    scores,
+    across,
+    symbols,
+    by_label,
+    by_length,
+    induced,
+    cost,
+    curves,
+    every_run,
+)
+"""In the order of the page."""
+
+PAGE, MARKDOWN, TABLES, FIGURES = "index.html", "report.md", "tables", "figures"
+NO_FIGURES = (
+    "There are no figures: matplotlib is not installed. Get it with pip install 'ramify[plot]' and run this again."
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was made."""
+
+    page: Path
+    results: int
+    tables: int
+    figures: int
+    problems: list[Problem]
+    notes: list[str]
+
+
+def make_report(folder: Path, out: Path | None = None, on_figure: Callable[[], None] = lambda: None) -> Report:
+    """Read the results in `folder` and write the report into `out`, by default `folder/report`.
+
+    Files of an earlier report are replaced, others are left alone.
+    """
+    runs = read_runs(folder)
+    out = out or folder / "report"
+    _check_out(out)
+    sections = sections_of(runs)
+    notes = []
+    drawings: dict[str, str] = {}
+    for name in ("", TABLES):
+        _make_folder(out / name)
+    if find_spec("matplotlib") is None:
+        notes.append(NO_FIGURES)
+    else:
+        _make_folder(out / FIGURES)
+        drawings = dict(_draw(sections, out / FIGURES, on_figure))
+    tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
+    for table in tables:
+        write_atomically(out / TABLES / f"{table.name}.tex", table_latex(table).encode())
+        write_atomically(out / TABLES / f"{table.name}.csv", table_csv(table).encode())
+    write_atomically(out / MARKDOWN, page_markdown(runs, sections, notes, set(drawings)).encode())
+    # The page last: whoever sees it finds everything it speaks of.
+    write_atomically(out / PAGE, page_html(runs, sections, notes, drawings).encode())
+    return Report(out / PAGE, len(runs.results), len(tables), len(drawings), runs.problems, notes)
+
+
+def sections_of(runs: Runs) -> list[Section]:
+    """All that there is something to tell in."""
+    return list(_with_own_names(section for make in CONTENTS if (section := make(runs))))
+
+
+def _check_out(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise RamifyError(f"{out}: is no folder; give another name with --out.")
+    if not out.parent.is_dir():
+        raise RamifyError(f"{out}: there is no folder {out.parent}; make it first.")
+    page = out / PAGE
+    if page.exists() and GENERATOR.encode() not in page.read_bytes()[:2000]:
+        raise RamifyError(f"{page}: is a page that no report wrote; give another folder with --out.")
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise RamifyError(f"{path}: cannot be made ({error.strerror}); give another folder with --out.") from error
+
+
+def _with_own_names(sections: Iterator[Section]) -> Iterator[Section]:
+    """No two tables, and no two figures, in the same file, although names may be alike once they are cut."""
+    taken: set[tuple[type, str]] = set()
+    for section in sections:
+        blocks: list[Table | Picture] = []
+        for block in section.blocks:
+            name, number = block.name, 1
+            while (type(block), name) in taken:
+                number += 1
+                name = f"{block.name}-{number}"
+            taken.add((type(block), name))
+            blocks.append(replace(block, name=name))
+        yield replace(section, blocks=blocks)
+
+
+def _draw(sections: list[Section], folder: Path, on_figure: Callable[[], None]) -> Iterator[tuple[str, str]]:
+    """Every figure into its files; its name and its SVG."""
+    from ramify.report.figures.style import drawing, rendered
+
+    for section in sections:
+        for block in section.blocks:
+            if isinstance(block, Picture):
+                with drawing():
+                    svg, png = rendered(block.draw(), block.name)
+                write_atomically(folder / f"{block.name}.svg", svg.encode())
+                write_atomically(folder / f"{block.name}.png", png)
+                on_figure()
+                yield block.name, svg

@@ -1,0 +1,65 @@
+"""The plan of an experiment, as far as a report needs it: the groups, the runs and the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ramify.report.record import BadRecordError, text
+from ramify.report.results import Group
+
+PLAN = "experiment.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there should be."""
+
+    title: str
+    groups: list[Group]
+    runs: dict[str, list[str]]
+    """The folder of each run below that of the experiment, as written, and its decoders"""
+    baselines: list[tuple[str, str]]
+    """Treebank and name"""
+
+
+def no_plan() -> Plan:
+    """Of a folder that has none."""
+    return Plan("", [], {}, [])
+
+
+def plan_of(record: Any) -> Plan:
+    """The plan in a file; entries that are none are passed over."""
+    if not isinstance(record, dict):
+        raise BadRecordError("is no plan of an experiment")
+    entries = list(_dicts(record.get("groups")))
+    groups = [_group(entry, f"group {number}") for number, entry in enumerate(entries, 1)]
+    runs: dict[str, list[str]] = {}
+    for run in (run for entry in entries for run in _dicts(entry.get("runs"))):
+        parts = ("runs", run.get("data"), run.get("model"), f"seed-{run.get('seed')}")
+        decoders = runs.setdefault(str(run.get("path") or "/".join(map(str, parts))), [])
+        decoders += [decoder for decoder in _names(run.get("decoders")) if decoder not in decoders]
+    datasets = dict.fromkeys(data for group in groups for data in group.models)
+    baselines = [(data, name) for data in datasets for name in _names(record.get("baselines"))]
+    return Plan(text(record.get("title") or record.get("name")), groups, runs, baselines)
+
+
+def _group(entry: dict[str, Any], otherwise: str) -> Group:
+    models: dict[str, list[str]] = {}
+    decoders: dict[str, None] = {}
+    for run in _dicts(entry.get("runs")):
+        data, model = text(run.get("data")), text(run.get("model"))
+        if data and model and model not in models.setdefault(data, []):
+            models[data].append(model)
+        decoders.update(dict.fromkeys(_names(run.get("decoders"))))
+    name = text(entry.get("name")) or otherwise
+    return Group(name, text(entry.get("title")) or name, models, tuple(decoders))
+
+
+def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+    return (entry for entry in value if isinstance(entry, dict)) if isinstance(value, list) else iter(())
+
+
+def _names(value: Any) -> list[str]:
+    return [text(name) for name in value if isinstance(name, str)] if isinstance(value, list) else []

@@ -1,0 +1,1 @@
+"""One file a form that a table can take."""

@@ -1,0 +1,57 @@
+"""Tables for a paper, with booktabs."""
+
+from __future__ import annotations
+
+from ramify.report.tables import Cell, Column, Number, Table
+
+_SIGNS = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", '"': r"\textquotedbl{}", "±": r"$\pm$", "≤": r"$\leq$", "→": r"$\to$", "…": r"\ldots{}",
+}  # fmt: skip
+
+
+def table_latex(table: Table) -> str:
+    r"""A `table` with its caption and label; it needs \usepackage{booktabs} and \usepackage{xcolor}."""
+    numeric = [table.is_numeric(place) for place in range(len(table.columns))]
+    heads = " & ".join(_faint(escape(column.head), column) for column in table.columns)
+    lines = [
+        "% needs booktabs and xcolor",
+        *(f"% {note}" for note in table.notes),
+        r"\begin{table}",
+        r"\centering",
+        rf"\begin{{tabular}}{{{''.join('r' if n else 'l' for n in numeric)}}}",
+        r"\toprule",
+        rf"{heads} \\",
+    ]
+    for part in table.parts:
+        lines.append(r"\midrule")
+        if part.heading:
+            lines += [rf"\multicolumn{{{len(table.columns)}}}{{l}}{{\textit{{{escape(part.heading)}}}}} \\"]
+        lines += [
+            " & ".join(_faint(_cell(cell), column) for cell, column in zip(row, table.columns, strict=True)) + r" \\"
+            for row in part.rows
+        ]
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{escape(table.title)}. {escape(' '.join(table.notes))}}}",
+        rf"\label{{tab:{table.name}}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def escape(line: str) -> str:
+    """`line` as LaTeX text."""
+    return "".join(_SIGNS.get(sign, sign) for sign in line)
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, Number):
+        return f"${cell.shown.replace(',', '{,}')}" + (rf" \pm {cell.shown_std}$" if cell.std is not None else "$")
+    return escape(cell or "")
+
+
+def _faint(content: str, column: Column) -> str:
+    return rf"\textcolor{{gray}}{{{content}}}" if column.faint and content else content

@@ -1,0 +1,322 @@
+"""The figures of the tables, counted by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ramify.report.contents.across import across
+from ramify.report.contents.details import by_label, by_length, disjoint
+from ramify.report.contents.induced import heat, label_entropy, pure_symbols, purity
+from ramify.report.contents.scores import scores
+from ramify.report.contents.section import Section
+from ramify.report.contents.symbols import find_series, symbols
+from ramify.report.contents.training import cost
+from ramify.report.published import published
+from ramify.report.reading import read_runs
+from ramify.report.results import Induced, Runs, chosen_run, spread
+from ramify.report.tables import Cell, Number, Table
+from tests.report.made_up import put, tiny, write
+
+
+def made(folder: Path, *records: dict[str, Any]) -> Runs:
+    for record in records:
+        put(folder, record)
+    return read_runs(folder)
+
+
+def rows(table: Table) -> list[dict[str, Cell]]:
+    heads = [column.head for column in table.columns]
+    return [dict(zip(heads, row, strict=True)) for part in table.parts for row in part.rows]
+
+
+def table_of(section: Section | None, place: int = 0) -> Table:
+    assert section is not None
+    return [block for block in section.blocks if isinstance(block, Table)][place]
+
+
+def baseline(data: str, name: str, f1: float, **evaluation: Any) -> dict[str, Any]:
+    return tiny(data, name, 0, f1, kind="baseline", evaluation=evaluation)
+
+
+def test_mean_biased_deviation_and_maximum() -> None:
+    found = spread([50.0, 56.0, None])
+    assert found is not None
+    assert (found.mean, found.std, found.best, found.runs) == (53.0, 3.0, 56.0, 2)
+    single = spread([50.0])
+    assert single is not None
+    assert single.std is None
+    assert spread([None]) is None
+
+
+def test_the_main_table(tmp_path: Path) -> None:
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, evaluation={"perplexity": 100.0}),
+        tiny("en", "a", 1, 56.0, evaluation={"perplexity": 110.0}),
+        tiny("en", "a", 0, 40.0, "viterbi"),
+        tiny("en", "b", 0, 30.0),
+        baseline("en", "random", 18.0, f1_std=0.5, f1_max=18.5, run_f1=[17.5, 18.5]),
+        baseline("en", "left", 8.0),
+    )
+    table = table_of(scores(runs))
+    assert rows(table) == [
+        {
+            "model": "a",
+            "seeds": Number(2, digits=0),
+            "S-F1 MBR": Number(53.0, 3.0),
+            "max MBR": Number(56.0),
+            "S-F1 Viterbi": Number(40.0),
+            "perplexity": Number(105.0, 5.0),
+        },
+        dict.fromkeys(("S-F1 Viterbi", "max MBR", "perplexity"))
+        | {"model": "b", "seeds": Number(1, digits=0), "S-F1 MBR": Number(30.0)},
+        dict.fromkeys(("S-F1 Viterbi", "max MBR", "perplexity", "seeds"))
+        | {"model": "left (baseline)", "S-F1 MBR": Number(8.0)},
+        dict.fromkeys(("S-F1 Viterbi", "perplexity", "seeds"))
+        | {"model": "random (baseline)", "S-F1 MBR": Number(18.0, 0.5), "max MBR": Number(18.5)},
+    ]
+    assert table.notes[0] == "Seeds: a 0, 1; b 0; ± is the biased standard deviation over seeds."
+    assert "Signature: signed." in table.notes
+
+
+def test_scores_with_different_signatures_are_told_apart(tmp_path: Path) -> None:
+    runs = made(tmp_path, tiny("en", "a", 0, 50.0), tiny("en", "b", 0, 50.0, evaluation={"signature": "other"}))
+    notes = table_of(scores(runs)).notes
+    assert "Signature (a): signed." in notes
+    assert "Signature (b): other." in notes
+
+
+@pytest.mark.parametrize(("data", "shown"), [("wsj", True), ("WSJ", True), ("en-wsj-sample", False), ("mine", False)])
+def test_published_figures_stand_beside_the_treebanks_of_the_list_alone(tmp_path: Path, data: str, shown: bool) -> None:
+    settings = {"model": "tn-pcfg", "preterminals": 500}
+    runs = made(tmp_path, tiny(data, "many", 0, 50.0, settings=settings), baseline(data, "right", 39.0))
+    table = table_of(scores(runs))
+    assert [column.head for column in table.columns if column.faint] == (
+        ["published MBR", "published max MBR"] if shown else []
+    )
+    if shown:
+        assert rows(table)[0]["published MBR"] == Number(57.7, 4.2)
+        assert rows(table)[0]["published max MBR"] == Number(61.4)
+        assert rows(table)[1]["published MBR"] == Number(39.5)
+        assert any("2,412 sentences, this one 350" in note for note in table.notes)
+
+
+def test_another_activation_is_not_the_published_system(tmp_path: Path) -> None:
+    settings = {"model": "tn-pcfg", "preterminals": 500, "activation": "tanh"}
+    runs = made(tmp_path, tiny("wsj", "tanh", 0, 50.0, settings=settings))
+    assert published().f1(runs.results[0]) is None
+
+
+def test_published_recall_and_means_are_those_of_print() -> None:
+    systems = {(s.name, s.preterminals, s.decoder): s for s in published().systems}
+    assert len(systems) == len(published().systems)
+    spmrl = [t for t in dict.fromkeys(published().treebanks.values()) if t != "wsj"]
+    # The means that the paper prints below its table of ten treebanks, of those but WSJ.
+    for name, p, mean in (("n-pcfg", 60, 36.3), ("c-pcfg", 60, 40.1), ("tn-pcfg", 500, 40.9)):
+        f1 = systems[name, p, "mbr"].f1
+        assert sum(f1[t] for t in spmrl) / len(spmrl) == pytest.approx(mean, abs=0.06)
+    for name, mean in (("left", 11.2), ("right", 23.2)):
+        f1 = systems[name, None, "mbr"].f1
+        assert sum(f1[t] for t in spmrl) / len(spmrl) == pytest.approx(mean, abs=0.06)
+
+
+def test_treebanks_by_models(tmp_path: Path) -> None:
+    runs = made(
+        tmp_path,
+        tiny("de", "a", 0, 40.0),
+        tiny("de", "a", 1, 42.0),
+        tiny("fr", "a", 0, 50.0),
+        tiny("de", "b", 0, 30.0),
+        tiny("fr", "b", 0, 31.0),
+        tiny("fr", "once", 0, 1.0),
+        baseline("de", "right", 10.0),
+    )
+    assert rows(table_of(across(runs))) == [
+        {"data": "de", "a": Number(41.0, 1.0), "b": Number(30.0), "right (baseline)": Number(10.0)},
+        {"data": "fr", "a": Number(50.0), "b": Number(31.0), "right (baseline)": None},
+        {"data": "mean", "a": Number(45.5), "b": Number(30.5), "right (baseline)": None},
+    ]
+    assert across(made(tmp_path / "one", tiny("de", "a", 0, 40.0))) is None
+
+
+def label(recall: float, share: float) -> dict[str, float]:
+    return {"recall": recall, "constituents": 10, "share": share, "mean_length": 3.5}
+
+
+def test_recall_by_label(tmp_path: Path) -> None:
+    first = {"NP": label(70.0, 60.0), "VP": label(20.0, 39.8), "X": label(1.0, 0.2)}
+    second = {"NP": label(80.0, 60.0), "VP": label(20.0, 39.8), "X": label(1.0, 0.2)}
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, evaluation={"recall_by_label": first}),
+        tiny("en", "a", 1, 50.0, evaluation={"recall_by_label": second}),
+        baseline("en", "right", 10.0, recall_by_label={"NP": label(24.0, 60.0)}),
+    )
+    table = table_of(by_label(runs))
+    assert rows(table) == [
+        {
+            "label": "NP",
+            "share, %": Number(60.0),
+            "mean length": Number(3.5),
+            "a": Number(75.0, 5.0),
+            "right (baseline)": Number(24.0),
+        },
+        {
+            "label": "VP",
+            "share, %": Number(39.8),
+            "mean length": Number(3.5),
+            "a": Number(20.0, 0.0),
+            "right (baseline)": None,
+        },
+    ]
+    assert table.notes[0].startswith("1 labels with a share below 0.5 %")
+
+
+def test_f1_by_length(tmp_path: Path) -> None:
+    def lengths(short: float, long: float) -> dict[str, Any]:
+        both = {"2-10": {"sentence_f1": short, "sentences": 7}, "11-20": {"sentence_f1": long, "sentences": 3}}
+        return {"by_length": both | {"2-40": {"sentence_f1": 1.0, "sentences": 10}}}
+
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, evaluation=lengths(60.0, 40.0)),
+        tiny("en", "a", 1, 50.0, evaluation=lengths(70.0, 40.0)),
+    )
+    assert rows(table_of(by_length(runs)))[:2] == [
+        {"words": "2-10", "sentences": Number(7, digits=0), "a": Number(65.0, 5.0)},
+        {"words": "11-20", "sentences": Number(3, digits=0), "a": Number(40.0, 0.0)},
+    ]
+    assert disjoint(["2-10", "11-20", "41+", "2-40"]) == ["2-10", "11-20", "41+"]
+
+
+def sized(name: str, p: int, f1: float, seed: int = 0, **settings: Any) -> dict[str, Any]:
+    kind = {"model": "tn-pcfg", "preterminals": p, "activation": "relu", "compound": False, "seed": seed}
+    return tiny("en", name, seed, f1, settings=kind | settings, evaluation={"perplexity": 1000.0 / p})
+
+
+def test_sizes_of_one_family_make_a_series(tmp_path: Path) -> None:
+    runs = made(
+        tmp_path,
+        sized("large", 500, 57.0),
+        sized("small", 60, 50.0),
+        sized("small", 60, 52.0, seed=1),
+        sized("tanh", 60, 10.0, activation="tanh"),
+        sized("dense", 30, 10.0, model="n-pcfg"),
+    )
+    (series,) = find_series(runs)
+    assert (series.name, list(series.runs), series.other_differences()) == ("tn-pcfg", [60, 500], [])
+    assert rows(table_of(symbols(runs))) == [
+        {
+            "preterminals": Number(60, digits=0),
+            "seeds": Number(2, digits=0),
+            "S-F1": Number(51.0, 1.0),
+            "perplexity": Number(1000 / 60, 0.0),
+        },
+        {
+            "preterminals": Number(500, digits=0),
+            "seeds": Number(1, digits=0),
+            "S-F1": Number(57.0),
+            "perplexity": Number(2.0),
+        },
+    ]
+
+
+def test_a_series_says_what_else_differs_or_is_split_where_sizes_are_twice(tmp_path: Path) -> None:
+    loose = made(tmp_path / "a", sized("s", 60, 50.0, batch_size=4), sized("l", 500, 50.0, batch_size=16))
+    assert find_series(loose)[0].other_differences() == ["batch_size"]
+    assert any("also differ in batch_size" in note for note in table_of(symbols(loose)).notes)
+    split = made(
+        tmp_path / "b",
+        sized("s4", 60, 50.0, batch_size=4),
+        sized("s16", 60, 50.0, batch_size=16),
+        sized("l16", 500, 50.0, batch_size=16),
+    )
+    (series,) = find_series(split)
+    assert [of[0].model for of in series.runs.values()] == ["s16", "l16"]
+
+
+INDUCED = Induced(
+    usage={"A": 10, "B": 6, "C": 4},
+    alignment={"NP": {"A": 3, "B": 1}, "VP": {"B": 3, "C": 1}},
+    subtypes={},
+)
+
+
+def test_purity_and_entropy() -> None:
+    # A: NP 3; B: NP 1, VP 3; C: VP 1. H(label | B) = 2 - 3/4 log2 3 and half of the constituents are B's.
+    assert purity(INDUCED) == pytest.approx(100 * 7 / 8)
+    assert label_entropy(INDUCED) == pytest.approx(0.5 * (2 - 0.75 * 1.584962500721156))
+    assert pure_symbols(INDUCED) == (2, 50.0)
+
+
+def test_heat_map() -> None:
+    labels, nonterminals, values = heat(INDUCED, {"VP": 100, "NP": 50})
+    assert (labels, nonterminals) == (["VP", "NP"], ["A", "B", "C"])
+    assert values == [[0.0, 0.75, 0.25], [0.75, 0.25, 0.0]]
+
+
+def test_heat_map_of_many_labels_and_symbols() -> None:
+    many = Induced(
+        usage={f"NT-{i}": 100 - i for i in range(40)},
+        alignment={f"L{i}": {f"NT-{i}": 2, "NT-39": 2} for i in range(10)},
+        subtypes={},
+    )
+    labels, nonterminals, values = heat(many, {f"L{i}": 10 - i for i in range(10)})
+    assert labels == [*(f"L{i}" for i in range(7)), "OTHER"]
+    assert nonterminals == [f"NT-{i}" for i in range(30)]
+    # NT-39 is not shown, and half of every label is its own.
+    assert [sum(row) for row in values] == [0.5] * 8
+    assert values[7][7:10] == [2 / 12] * 3
+
+
+def test_the_run_with_the_best_dev_likelihood_is_shown(tmp_path: Path) -> None:
+    def epochs(*perplexities: float) -> list[dict[str, float]]:
+        return [{"epoch": n, "dev_perplexity": value} for n, value in enumerate(perplexities, 1)]
+
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 90.0, epochs=epochs(50, 40, 45)),
+        tiny("en", "a", 1, 10.0, epochs=epochs(60, 39)),
+        tiny("en", "a", 2, 10.0),
+    )
+    assert chosen_run(runs.of("en", "a")).seed == 1
+
+
+def test_cost(tmp_path: Path) -> None:
+    more = {"parameters": 3_600_000, "peak_memory_mb": 500.0, "threads": 2, "machine": "CPU"}
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, seconds_per_epoch=10.0, **more),
+        tiny("en", "a", 1, 50.0, seconds_per_epoch=20.0, **more),
+    )
+    assert rows(table_of(cost(runs))) == [
+        {
+            "model": "a",
+            "seeds": Number(2, digits=0),
+            "parameters, millions": Number(3.6, None, 2),
+            "seconds an epoch": Number(15.0, 5.0),
+            "epochs": None,
+            "peak memory, MB": Number(500.0, 0.0, 0),
+            "hardware": "CPU, 2 threads",
+        }
+    ]
+
+
+def test_groups_show_the_decoders_of_their_plan(tmp_path: Path) -> None:
+    run = {"data": "en", "model": "a", "seed": 0}
+    groups = [{"name": "one", "runs": [{**run, "decoders": ["mbr"]}]}]
+    groups += [{"name": "two", "runs": [{**run, "decoders": ["mbr", "viterbi"]}]}]
+    write(tmp_path / "experiment.json", {"groups": groups})
+    runs = made(tmp_path, tiny("en", "a", 0, 50.0), tiny("en", "a", 0, 40.0, "viterbi"))
+    heads = [[column.head for column in table_of(scores(runs), place).columns] for place in (0, 1)]
+    assert heads == [["model", "seeds", "S-F1 MBR"], ["model", "seeds", "S-F1 MBR", "S-F1 Viterbi"]]
+
+
+def test_sections_without_data_are_left_out(tmp_path: Path) -> None:
+    runs = made(tmp_path, tiny("en", "a", 0, 50.0))
+    assert scores(runs) is not None
+    for section in (across, symbols, by_label, by_length, cost):
+        assert section(runs) is None
