@@ -211,7 +211,8 @@ def test_the_defaults_are_the_papers():
     settings = Settings()
     assert settings.grammar_arguments(10_001) == {
         "nonterminals": 30, "preterminals": 60, "rank": 200, "words": 10_001,
-        "embedding": 256, "activation": "relu", "gain": 1.0,
+        "embedding": 256, "activation": "relu", "gain": 1.0, "latent": 0,
+        "shared_projection": False, "tied_embeddings": False, "initialisation": "own",
     }  # fmt: skip
     assert (settings.learning_rate, settings.batch_size, settings.clip, settings.epochs) == (0.001, 4, 3, 10)
 

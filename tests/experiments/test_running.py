@@ -105,6 +105,7 @@ def test_what_is_finished_is_not_done_again(copied, monkeypatch):
     assert files == {path: path.stat().st_mtime_ns for path in (copied / "out" / "runs").rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_missing_result_is_made_again_without_training(copied):
     folder = copied / "out" / "runs" / "small" / "low-rank" / "seed-0"
     lost = folder / "results" / "viterbi.json"
@@ -119,6 +120,7 @@ def test_a_missing_result_is_made_again_without_training(copied):
     assert kept == {name: (folder / name).stat().st_mtime_ns for name in kept}
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     path, out = write_experiment(tmp_path, BROKEN), tmp_path / "out"
     result = ramify("experiment", path, "--out", out, "--jobs", 2)
@@ -132,6 +134,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     assert states(survey(read_plan(path), out))["small/low-rank/seed-0"] == "waiting"
 
 
+@pytest.mark.slow
 def test_a_process_that_breaks_down_is_a_failure_too_and_can_be_tried_again(tmp_path, monkeypatch):
     plan, out = read_plan(write_experiment(tmp_path, DENSE_ALONE.replace("[0, 1]", "[0]"))), tmp_path / "out"
     with monkeypatch.context() as broken:
