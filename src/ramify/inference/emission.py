@@ -68,7 +68,7 @@ class _WordLogProbabilities(torch.autograd.Function):
         ctx.save_for_backward(states, weight, bias, word_ids, normaliser)
         ctx.block = block
         shift = bias[word_ids][..., None] - normaliser.view(len(states), 1, -1)
-        return torch.baddbmm(shift, weight[word_ids], states.mT)
+        return shift.baddbmm_(weight[word_ids], states.mT)  # in place: for all words it is the largest table there is
 
     @staticmethod
     @once_differentiable

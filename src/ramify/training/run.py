@@ -101,6 +101,7 @@ def train(
     to_resume = f"To go on: ramify train {shown}{with_dev} --out {shlex.quote(str(out))} --resume"
     with stop_requests() as request:
         _fit(grammar, prepared, settings, out, on_progress, on_epoch, _Stop(request, to_resume))
+    del grammar  # the memory is wanted for the tables of the one that is loaded
     return load(out, str(device))
 
 
