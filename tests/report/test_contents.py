@@ -78,7 +78,7 @@ def test_the_main_table(tmp_path: Path) -> None:
         dict.fromkeys(("S-F1 Viterbi", "perplexity", "seeds"))
         | {"model": "random (baseline)", "S-F1 MBR": Number(18.0, 0.5), "max MBR": Number(18.5)},
     ]
-    assert table.notes[0] == "Seeds: a 0, 1; b 0; ± is the biased standard deviation over seeds."
+    assert table.notes[0] == "2 seeds (0, 1) each; 1 seed (0) of b; ± is the biased standard deviation over seeds."
     assert "Signature: signed." in table.notes
 
 
@@ -313,6 +313,32 @@ def test_groups_show_the_decoders_of_their_plan(tmp_path: Path) -> None:
     runs = made(tmp_path, tiny("en", "a", 0, 50.0), tiny("en", "a", 0, 40.0, "viterbi"))
     heads = [[column.head for column in table_of(scores(runs), place).columns] for place in (0, 1)]
     assert heads == [["model", "seeds", "S-F1 MBR"], ["model", "seeds", "S-F1 MBR", "S-F1 Viterbi"]]
+
+
+def test_groups_show_the_seeds_of_their_plan(tmp_path: Path) -> None:
+    def planned(*seeds: int) -> list[dict[str, Any]]:
+        return [{"data": "en", "model": "a", "seed": seed, "decoders": ["mbr"]} for seed in seeds]
+
+    groups = [{"name": "both", "runs": planned(0, 1)}, {"name": "first", "runs": planned(0)}]
+    write(tmp_path / "experiment.json", {"format": 1, "groups": groups})
+    section = scores(made(tmp_path, tiny("en", "a", 0, 50.0), tiny("en", "a", 1, 60.0)))
+    both, first = (rows(table_of(section, place))[0] for place in range(2))
+    assert (both["seeds"], both["S-F1 MBR"]) == (Number(2, digits=0), Number(55.0, 5.0))
+    assert (first["seeds"], first["S-F1 MBR"]) == (Number(1, digits=0), Number(50.0))
+
+
+def test_a_model_looks_the_same_in_all_figures_and_unlike_those_beside_it(tmp_path: Path) -> None:
+    together = {"sizes": "abcdefg", "kinds": "ahi", "few": "ja"}
+    groups = [
+        {"name": name, "runs": [{"data": "en", "model": m, "seed": 0, "decoders": ["mbr"]} for m in models]}
+        for name, models in together.items()
+    ]
+    write(tmp_path / "experiment.json", {"format": 1, "groups": groups})
+    looks = made(tmp_path, *(tiny("en", model, 0, 50.0) for model in "abcdefghij")).looks
+    assert set(looks) == set("abcdefghij")
+    for models in together.values():
+        assert len({looks[model] for model in models}) == len(models)
+    assert max(looks.values()) == 6
 
 
 def test_sections_without_data_are_left_out(tmp_path: Path) -> None:

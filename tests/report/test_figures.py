@@ -29,7 +29,7 @@ def drawn(draw: Any, *arguments: Any) -> tuple[Any, list[str]]:
 
 
 def test_perplexities_far_apart_have_plain_numbers_on_a_logarithmic_axis() -> None:
-    figure, texts = drawn(draw_curves, {"a": [{1: 3000.0, 2: 400.0, 3: 90.0}]}, {"a": []})
+    figure, texts = drawn(draw_curves, {"a": [{1: 3000.0, 2: 400.0, 3: 90.0}]}, {"a": []}, {"a": 0})
     assert figure.axes[0].get_yscale() == "log"
     assert {"100", "1,000"} <= set(texts)
     assert not [text for text in texts if "$" in text or "^" in text]
@@ -43,7 +43,7 @@ def test_legends_stand_below_the_axes_and_labels_inside_the_figure(name: str) ->
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     with drawing():
-        figure = draw_lengths(["2-10", "11-20"], values, [])
+        figure = draw_lengths(["2-10", "11-20"], values, [], {name: place for place, name in enumerate(values)})
         FigureCanvasAgg(figure).draw()
         renderer = figure.canvas.get_renderer()
         (legend,) = figure.legends

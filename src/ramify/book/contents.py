@@ -8,6 +8,7 @@ from typing import Literal
 
 from ramify.evaluation.induced import Induced
 from ramify.evaluation.subtypes import Subtype
+from ramify.grammars.lookup import MOST_SOLVED
 from ramify.version import VERSION
 
 Counted = tuple[tuple[str, int], ...]
@@ -199,7 +200,8 @@ class Book:
 _ORDERS = {
     "use": "the most used first",
     "expected use": "in the order of their expected use in a sentence drawn from the grammar",
-    "number": "in the order of their numbers, because sentences drawn from the grammar have no finite expected length",
+    "number": "in the order of their numbers: how often each is expected cannot be told, as sentences drawn from the "
+    f"grammar have no finite expected length or it has more than {MOST_SOLVED:,} nonterminals",
 }
 
 

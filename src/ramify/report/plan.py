@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.report.record import BadRecordError, text
+from ramify.report.record import BadRecordError, text, whole
 from ramify.report.results import Group
 
 PLAN = "experiment.json"
@@ -48,13 +48,16 @@ def plan_of(record: Any) -> Plan:
 def _group(entry: dict[str, Any], otherwise: str) -> Group:
     models: dict[str, list[str]] = {}
     decoders: dict[str, None] = {}
+    seeds: dict[int, None] = {}
     for run in _dicts(entry.get("runs")):
         data, model = text(run.get("data")), text(run.get("model"))
         if data and model and model not in models.setdefault(data, []):
             models[data].append(model)
         decoders.update(dict.fromkeys(_names(run.get("decoders"))))
+        if (seed := whole(run.get("seed"))) is not None:
+            seeds[seed] = None
     name = text(entry.get("name")) or otherwise
-    return Group(name, text(entry.get("title")) or name, models, tuple(decoders))
+    return Group(name, text(entry.get("title")) or name, models, tuple(decoders), tuple(seeds))
 
 
 def _dicts(value: Any) -> Iterator[dict[str, Any]]:

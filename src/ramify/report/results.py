@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from statistics import fmean, pstdev
 from typing import Literal
 
@@ -125,7 +126,13 @@ class Group:
     title: str
     models: dict[str, list[str]]
     decoders: tuple[str, ...] = ()
-    """Those the plan names for this group; a run may have others for the sake of another group"""
+    seeds: tuple[int, ...] = ()
+    """Those the plan names for this group; a model may have others for the sake of another group. None: all"""
+
+    def has(self, result: Result) -> bool:
+        """Whether a result of one of its models is of its decoders and seeds."""
+        by_decoder = not self.decoders or result.decoder in self.decoders
+        return by_decoder and (not self.seeds or result.seed in self.seeds)
 
 
 @dataclass(frozen=True)
@@ -182,6 +189,22 @@ class Runs:
         found = [r for r in self.results if r.is_baseline and r.data == data]
         order = {name: place for place, name in enumerate(BASELINES)}
         return sorted(found, key=lambda r: (order.get(r.model, len(order)), r.model))
+
+    @property
+    def on_several(self) -> list[str]:
+        """The models with results on two treebanks or more."""
+        everywhere = dict.fromkeys(model for data in self.datasets for model in self.models(data))
+        return [model for model in everywhere if sum(bool(self.of(data, model)) for data in self.datasets) > 1]
+
+    @cached_property
+    def looks(self) -> dict[str, int]:
+        """A number for each model, the same in all figures, and another one than the models drawn beside it have."""
+        together = [*(unit.models for unit in self.units()), self.on_several]
+        numbers: dict[str, int] = {}
+        for model in (model for models in together for model in models):
+            taken = {numbers.get(other) for models in together if model in models for other in models}
+            numbers.setdefault(model, next(number for number in count() if number not in taken))
+        return numbers
 
     def units(self) -> list[Unit]:
         """What is drawn together: the models with results of one group on one treebank.

@@ -14,8 +14,7 @@ from ramify.report.tables import Cell, Column, Number, Part, Table, mean
 
 def across(runs: Runs) -> Section | None:
     """The models that were trained on two treebanks or more, with the baselines."""
-    everywhere = dict.fromkeys(model for data in runs.datasets for model in runs.models(data))
-    models = [m for m in everywhere if sum(bool(runs.of(data, m)) for data in runs.datasets) > 1]
+    models = runs.on_several
     rows = [data for data in runs.datasets if any(runs.of(data, m) for m in models)]
     if not models:
         return None
@@ -30,7 +29,7 @@ def across(runs: Runs) -> Section | None:
     picture = Picture(
         "across-treebanks",
         "S-F1 by treebank",
-        partial(draw_across, rows, models, baselines, {**values, **beside}),
+        partial(draw_across, rows, models, baselines, {**values, **beside}, runs.looks),
         "S-F1 of each model on each treebank, mean over seeds with its standard deviation; grey marks are baselines.",
         notes,
     )

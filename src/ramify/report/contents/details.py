@@ -42,7 +42,7 @@ def by_label(runs: Runs) -> Section | None:
             Picture(
                 name,
                 title,
-                partial(draw_labels, drawn, values, _baseline_names(systems)),
+                partial(draw_labels, drawn, values, _baseline_names(systems), runs.looks),
                 "Recall of the most frequent gold labels, mean over seeds with its standard deviation; in brackets the "
                 "label's share of all gold constituents.",
                 notes,
@@ -78,7 +78,7 @@ def by_length(runs: Runs) -> Section | None:
                 Picture(
                     name,
                     title,
-                    partial(draw_lengths, bins, values, _baseline_names(systems)),
+                    partial(draw_lengths, bins, values, _baseline_names(systems), runs.looks),
                     "S-F1 of sentences by their length in words, mean over seeds with its standard deviation; grey "
                     "lines are baselines.",
                     notes,

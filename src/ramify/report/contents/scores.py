@@ -22,11 +22,15 @@ _INTRODUCTION = (
 
 
 def _table(runs: Runs, group: Group) -> Table | None:
-    shown = [r for data, models in group.models.items() for model in models for r in runs.all_of(data, model)]
+    found = {
+        (data, model): [r for r in runs.all_of(data, model) if group.has(r)]
+        for data, models in group.models.items()
+        for model in models
+    }
+    shown = [r for of in found.values() for r in of]
     beside = [r for data in group.models for r in runs.baselines(data)]
     if not shown and not beside:
         return None
-    shown = [r for r in shown if r.decoder in (group.decoders or (r.decoder,))]
     decoders = decoders_of(shown) or [""]
     names = [decoder_name(decoder) for decoder in decoders]
     ours = [head for name in names for head in (f"S-F1 {name}", f"max {name}")]
@@ -35,7 +39,7 @@ def _table(runs: Runs, group: Group) -> Table | None:
     several = len(group.models) > 1
     parts = []
     for data, models in group.models.items():
-        rows = [_model_row(runs, data, model, decoders) for model in models if runs.of(data, model)]
+        rows = [_model_row(model, found[data, model], decoders) for model in models if found[data, model]]
         rows += [_baseline_row(result, len(decoders)) for result in runs.baselines(data)]
         if rows:
             parts.append(Part(rows, data if several else ""))
@@ -46,16 +50,17 @@ def _table(runs: Runs, group: Group) -> Table | None:
     return Table(name_of("scores", group.name), title, [heads[i] for i in kept], parts, notes, "data")
 
 
-def _model_row(runs: Runs, data: str, model: str, decoders: list[str]) -> tuple[Cell, ...]:
-    seeds = max(len(runs.of(data, model, decoder)) for decoder in decoders)
+def _model_row(model: str, results: list[Result], decoders: list[str]) -> tuple[Cell, ...]:
+    by_decoder = {decoder: [r for r in results if r.decoder == decoder] for decoder in decoders}
+    seeds = max(map(len, by_decoder.values()))
     ours: list[Cell] = []
     theirs: list[Cell] = []
-    for decoder in decoders:
-        found = runs.of(data, model, decoder)
+    for found in by_decoder.values():
         f1 = spread(r.f1 for r in found)
         ours += [mean(f1), best(f1)]
         theirs += _published(found[0] if found else None)
-    perplexity = spread(r.perplexity for r in runs.of(data, model))
+    # The same by every decoder, so that of the first is enough.
+    perplexity = spread(r.perplexity for r in next(filter(None, by_decoder.values())))
     return model, Number(seeds, digits=0), *ours, mean(perplexity), *theirs
 
 

@@ -67,21 +67,22 @@ def provenance(results: Sequence[Result]) -> list[str]:
 
 def seeds_note(results: Iterable[Result]) -> str:
     """How many runs are behind the figures, and which seeds."""
-    seeds: dict[tuple[str, str], list[str]] = {}
+    seeds: dict[tuple[str, str], dict[str, None]] = {}
     for result in results:
         if not result.is_baseline:
-            known = seeds.setdefault((result.data, result.model), [])
             seed = "unknown" if result.seed is None else str(result.seed)
-            if seed not in known:
-                known.append(seed)
-    if not seeds:
-        return ""
-    if len(different := {tuple(known) for known in seeds.values()}) == 1:
-        each = " each" if len(seeds) > 1 else ""
-        return f"{_counted(different.pop())}{each}{_DEVIATION if len(next(iter(seeds.values()))) > 1 else ''}."
+            seeds.setdefault((result.data, result.model), {})[seed] = None
     several_data = len({data for data, _ in seeds}) > 1
-    told = (f"{data + ' ' if several_data else ''}{model} {', '.join(known)}" for (data, model), known in seeds.items())
-    return f"Seeds: {'; '.join(told)}{_DEVIATION}."
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for (data, model), known in seeds.items():
+        alike.setdefault(tuple(known), []).append(f"{data} {model}" if several_data else model)
+    if not alike:
+        return ""
+    (usual, systems), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
+    each = " each" if len(systems) > 1 or others else ""
+    exceptions = (f"; {_counted(known)} of {', '.join(names)}" for known, names in others)
+    deviation = _DEVIATION if any(len(known) > 1 for known in alike) else ""
+    return f"{_counted(usual)}{each}{''.join(exceptions)}{deviation}."
 
 
 _DEVIATION = "; ± is the biased standard deviation over seeds"

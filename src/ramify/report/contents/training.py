@@ -62,7 +62,7 @@ def curves(runs: Runs) -> Section | None:
             Picture(
                 name_of("curves", unit.group.name, unit.data),
                 f"Training: {unit.title}",
-                partial(draw_curves, perplexity, f1),
+                partial(draw_curves, perplexity, f1, runs.looks),
                 "Perplexity of the dev set, by which the best epoch is chosen, and its S-F1, which is only told, after "
                 "each epoch: a thin line a seed, marks at their mean.",
                 provenance([r for of in systems.values() for r in of]),

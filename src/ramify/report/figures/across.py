@@ -9,7 +9,11 @@ from ramify.report.results import Spread
 
 
 def draw_across(
-    datasets: list[str], models: list[str], baselines: list[str], values: dict[tuple[str, str], Spread | None]
+    datasets: list[str],
+    models: list[str],
+    baselines: list[str],
+    values: dict[tuple[str, str], Spread | None],
+    looks: dict[str, int],
 ) -> Any:
     """A band a treebank; models stand at heights of their own, baselines in the middle."""
     names = [*models, *baselines]
@@ -20,7 +24,7 @@ def draw_across(
     for number, name in enumerate(names):
         found = [values.get((data, name)) for data in datasets]
         is_model = name in models
-        style = look(number) if is_model else baseline_look(name, number - len(models))
+        style = look(looks[name]) if is_model else baseline_look(name, number - len(models))
         offset = (number + 0.5) / len(models) * 0.6 - 0.3 if is_model else 0.0
         handles.append(
             axes.errorbar(

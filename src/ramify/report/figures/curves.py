@@ -8,15 +8,17 @@ from typing import Any
 from ramify.report.figures.style import COLUMN, PAGE, legend_below, look, new_figure
 
 
-def draw_curves(perplexity: dict[str, list[dict[int, float]]], f1: dict[str, list[dict[int, float]]]) -> Any:
+def draw_curves(
+    perplexity: dict[str, list[dict[int, float]]], f1: dict[str, list[dict[int, float]]], looks: dict[str, int]
+) -> Any:
     """A panel for each figure that there is; for each model a thin line a seed, and marks at their mean."""
     panels = [(of, name) for of, name in ((perplexity, "dev perplexity"), (f1, "dev S-F1")) if any(of.values())]
     width = PAGE if len(panels) > 1 else COLUMN
     figure = new_figure(width, 2.2, list(perplexity))
     handles: dict[str, Any] = {}
     for axes, (of, name) in zip(figure.subplots(1, len(panels) or 1, squeeze=False)[0], panels, strict=False):
-        for number, (model, seeds) in enumerate(of.items()):
-            style = look(number)
+        for model, seeds in of.items():
+            style = look(looks[model])
             for curve in seeds if len(seeds) > 1 else ():
                 axes.plot(list(curve), list(curve.values()), color=style.colour, linewidth=0.5, linestyle=style.line)
             epochs = sorted({epoch for curve in seeds for epoch in curve})

@@ -8,7 +8,12 @@ from ramify.report.figures.style import COLUMN, baseline_look, errors, legend_be
 from ramify.report.results import Spread
 
 
-def draw_labels(shares: dict[str, float], values: dict[str, dict[str, Spread | None]], baselines: list[str]) -> Any:
+def draw_labels(
+    shares: dict[str, float],
+    values: dict[str, dict[str, Spread | None]],
+    baselines: list[str],
+    looks: dict[str, int],
+) -> Any:
     """A band a label, a mark a system, each at a height of its own, so that no mark hides another."""
     shown = [name for name in values if name not in baselines or name.startswith("right")]
     figure = new_figure(COLUMN, 0.8 + len(shares) * max(0.3, 0.075 * len(shown)), shown)
@@ -16,7 +21,7 @@ def draw_labels(shares: dict[str, float], values: dict[str, dict[str, Spread | N
     handles = []
     labels = list(shares)
     for number, name in enumerate(shown):
-        style = baseline_look(name, 0) if name in baselines else look(number)
+        style = baseline_look(name, 0) if name in baselines else look(looks[name])
         found = [values[name][label] for label in labels]
         offset = (number + 0.5) / len(shown) * 0.8 - 0.4
         handles.append(

@@ -8,14 +8,16 @@ from ramify.report.figures.style import COLUMN, baseline_look, errors, legend_be
 from ramify.report.results import Spread
 
 
-def draw_lengths(bins: list[str], values: dict[str, dict[str, Spread | None]], baselines: list[str]) -> Any:
+def draw_lengths(
+    bins: list[str], values: dict[str, dict[str, Spread | None]], baselines: list[str], looks: dict[str, int]
+) -> Any:
     """A line a system over the bins; those of baselines are grey."""
     figure = new_figure(COLUMN, 2.3, list(values))
     axes = figure.subplots()
     handles = []
-    for number, (name, by_bin) in enumerate(values.items()):
+    for name, by_bin in values.items():
         found = [by_bin[x] for x in bins]
-        style = baseline_look(name, baselines.index(name)) if name in baselines else look(number)
+        style = baseline_look(name, baselines.index(name)) if name in baselines else look(looks[name])
         handles.append(
             axes.errorbar(
                 range(len(bins)),

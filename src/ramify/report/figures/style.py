@@ -46,7 +46,7 @@ _SETTINGS: Any = {
 
 @dataclass(frozen=True)
 class Look:
-    """Of one system in all figures of a group."""
+    """Of one system in all figures."""
 
     colour: str
     mark: str
