@@ -63,7 +63,6 @@ def test_alignment_counted_by_hand():
     found = count_induced(PREDICTED, GOLD)
     assert found.alignment == {"NP": {"NT-1": 3, "NT-3": 1}, "VP": {"NT-2": 1}}
     assert list(found.alignment) == ["NP", "VP"]
-    assert found.given_label() == {"NP": {"NT-1": 0.75, "NT-3": 0.25}, "VP": {"NT-2": 1.0}}
     assert found.gold_labels == {"NT-1": {"NP": 3}, "NT-3": {"NP": 1}, "NT-2": {"VP": 1}}
     assert (found.purity, found.entropy) == (1.0, 0.0)
     assert found.tag_alignment["T-1"] == {"N": 4}
@@ -98,8 +97,6 @@ def test_purity_and_entropy_are_those_of_the_scores(constituents: list[tuple[str
     shares = [count / len(labels) for count in Counter(labels).values()]
     of_labels = sum(-share * log2(share) for share in shares)
     assert found.entropy == pytest.approx(of_labels * (1 - expected.homogeneity / 100), abs=1e-9)
-    for row in found.given_label().values():
-        assert sum(row.values()) == pytest.approx(1)
 
 
 def test_log_odds_worked_out_by_hand():

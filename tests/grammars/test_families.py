@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ramify.grammars import CPCFG, FAMILIES, NPCFG, SNPCFG, TDPCFG, TNPCFG, Grammar, SharedRules, TableGrammar
-from ramify.grammars.inspect import normalisation_error, strongest_rules
+from ramify.grammars.inspect import normalisation_error
+from ramify.grammars.lookup import RuleLookup
 from ramify.grammars.td_pcfg import normalised
 from ramify.inference.dispatch import inside, marginals
 from ramify.inference.rules import DenseRules, Rules
@@ -181,7 +182,7 @@ def test_strongest_rules_are_those_of_the_whole_tensor(n, p, d, count, block, se
     torch.manual_seed(seed)
     grammar = TDPCFG(n, p, d, 3).double()
     parent = seed % n
-    found = strongest_rules(grammar, parent, count, block)
+    found = RuleLookup(grammar).strongest(parent, count, block=block)
     matrix = dense(grammar.tabulated().shared_rules())[parent]
     expected = matrix.flatten().sort(descending=True).values[:count]
     torch.testing.assert_close(torch.tensor([r.probability for r in found], dtype=torch.float64), expected)
@@ -207,7 +208,7 @@ def test_strongest_rules_of_a_dense_grammar(count):
     torch.manual_seed(0)
     matrix = small("n-pcfg").shared_rules().binary[2].exp().detach()
     torch.manual_seed(0)
-    found = strongest_rules(small("n-pcfg"), 2, count)
+    found = RuleLookup(small("n-pcfg")).strongest(2, count)
     torch.testing.assert_close(
         torch.tensor([rule.probability for rule in found]), matrix.flatten().sort(descending=True).values[:count]
     )

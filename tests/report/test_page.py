@@ -17,7 +17,7 @@ from tests.report.made_up import FAMILIES, Model, make_folder, put, result, tiny
 
 SWEEP: list[Model] = [(f"tn-pcfg-{p}", p, {"model": "tn-pcfg"}, ("mbr",), 0.5) for p in (30, 60)]
 FIGURES = {
-    "across-treebanks",
+    "across-treebanks-main",
     "alignment-de-tn-pcfg-30",
     "alignment-de-tn-pcfg-60",
     "alignment-en-tn-pcfg-30",
@@ -82,7 +82,7 @@ def test_everything_is_made_without_torch(out: Path) -> None:
     assert {file.stem for file in (out / "figures").glob("*.png")} == FIGURES
     tables = {file.stem for file in (out / "tables").glob("*.tex")}
     assert tables == {file.stem for file in (out / "tables").glob("*.csv")}
-    assert {"scores-main", "across-treebanks", "purity", "cost", "runs", "subtypes-en-tn-pcfg-30"} <= tables
+    assert {"scores-main", "across-treebanks-main", "purity", "cost", "runs", "subtypes-en-tn-pcfg-30"} <= tables
     page, text = (out / "index.html").read_text(), (out / "report.md").read_text()
     for title in (
         "Scores", "Across treebanks", "Number of symbols", "Recall by gold label", "F1 by sentence length",
@@ -196,9 +196,14 @@ def test_pages_of_others_are_not_replaced(tmp_path: Path) -> None:
     put(tmp_path / "runs", tiny("en", "a", 0, 50.0))
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "index.html").write_text("<h1>mine</h1>")
-    with pytest.raises(RamifyError, match="no report wrote"):
-        make_report(tmp_path / "runs", tmp_path / "site")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "report.md").write_text("mine")
+    for place in ("site", "thesis"):
+        with pytest.raises(RamifyError, match="is not empty and holds no report"):
+            make_report(tmp_path / "runs", tmp_path / place)
+        assert len(list((tmp_path / place).iterdir())) == 1
     assert (tmp_path / "site" / "index.html").read_text() == "<h1>mine</h1>"
+    assert (tmp_path / "thesis" / "report.md").read_text() == "mine"
     (tmp_path / "file").write_text("")
     with pytest.raises(RamifyError, match="is no folder"):
         make_report(tmp_path / "runs", tmp_path / "file")

@@ -14,7 +14,7 @@ from math import log2
 from ramify.corpus.cleaning import normalise, numbers_as_n
 from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
-from ramify.evaluation.labels import category, shared_constituents
+from ramify.evaluation.labels import shared_constituents
 from ramify.evaluation.subtypes import Subtype, subtypes_of
 
 LONGEST_EXAMPLE = 8
@@ -96,7 +96,7 @@ class Induced:
             self.first_words[truth, label][normal[start]] += 1
         for tag, truth in zip(predicted.tags, gold.tags, strict=True):
             if truth != UNTAGGED:
-                self.tag_alignment[tag][category(truth)] += 1
+                self.tag_alignment[tag][truth] += 1
 
     @property
     def usage(self) -> Counts:
@@ -120,30 +120,17 @@ class Induced:
     @property
     def gold_labels(self) -> dict[str, Counts]:
         """The same table by nonterminal: for each the gold labels of its correctly predicted constituents."""
-        table: dict[str, Counts] = {}
-        for label, row in self.alignment.items():
-            for nonterminal, count in row.items():
-                table.setdefault(nonterminal, {})[label] = count
-        return {nonterminal: most_frequent(row) for nonterminal, row in table.items()}
-
-    def given_label(self) -> dict[str, dict[str, float]]:
-        """P(nonterminal | gold label): the rows of the alignment, each summing to one."""
-        return {label: _shares(row) for label, row in self.alignment.items()}
+        return {nonterminal: most_frequent(row) for nonterminal, row in by_nonterminal(self.alignment).items()}
 
     @property
     def purity(self) -> float | None:
-        """The share, from 0 to 1, of correct constituents whose label is the one their nonterminal goes with most."""
-        rows = self.gold_labels.values()
-        return sum(max(row.values()) for row in rows) / _total(rows) if rows else None
+        """That of the alignment; None if nothing is aligned."""
+        return purity(self.alignment) if self.first_words else None
 
     @property
     def entropy(self) -> float | None:
-        """H(gold label | nonterminal) of correctly predicted constituents, in bits: 0 if nonterminals tell labels."""
-        rows = self.gold_labels.values()
-        if not rows:
-            return None
-        uncertainty = sum(-count * log2(share) for row in rows for count, share in _with_shares(row))
-        return abs(uncertainty) / _total(rows)  # never -0.0
+        """H(gold label | nonterminal) of the alignment; None if nothing is aligned."""
+        return label_entropy(self.alignment) if self.first_words else None
 
     def subtypes(self, words: int = 5) -> dict[str, list[Subtype]]:
         """For each gold label that several nonterminals divide these, with the first words that tell them apart."""
@@ -179,18 +166,31 @@ def count_induced(predicted: Iterable[Parse], gold: Iterable[Parse] | None = Non
     return induced
 
 
+def by_nonterminal(alignment: Mapping[str, Mapping[str, int]]) -> dict[str, Counts]:
+    """The table of an alignment, rows and columns exchanged."""
+    table: dict[str, Counts] = {}
+    for label, row in alignment.items():
+        for nonterminal, count in row.items():
+            table.setdefault(nonterminal, {})[label] = count
+    return table
+
+
+def purity(alignment: Mapping[str, Mapping[str, int]]) -> float:
+    """The share, from 0 to 1, of correct constituents whose label is the one their nonterminal goes with most."""
+    rows = by_nonterminal(alignment).values()
+    return sum(max(row.values()) for row in rows) / _total(rows)
+
+
+def label_entropy(alignment: Mapping[str, Mapping[str, int]]) -> float:
+    """H(gold label | nonterminal) of correctly predicted constituents, in bits: 0 if nonterminals tell labels."""
+    rows = by_nonterminal(alignment).values()
+    uncertainty = sum(-count * log2(count / sum(row.values())) for row in rows for count in row.values())
+    return abs(uncertainty) / _total(rows)  # never -0.0
+
+
 def most_frequent(counts: Mapping[str, int], count: int | None = None) -> Counts:
     """The largest counts first, equal ones by name, so that the same text gives the same order."""
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:count])
-
-
-def _shares(row: Counts) -> dict[str, float]:
-    total = sum(row.values())
-    return {name: count / total for name, count in row.items()}
-
-
-def _with_shares(row: Counts) -> Iterable[tuple[int, float]]:
-    return zip(row.values(), _shares(row).values(), strict=True)
 
 
 def _total(rows: Iterable[Counts]) -> int:

@@ -100,6 +100,11 @@ def check_same(out: Path, plan: Plan) -> None:
             then = known.get(name) if isinstance(known, dict) else None
             if isinstance(then, dict) and then.get("sha256") != data.checksums:
                 raise RamifyError(f"{out}: was begun with other files of {name}; give the same ones, or another --out.")
+            if isinstance(then, dict) and (words := then.get("words", data.words)) != data.words:
+                raise RamifyError(
+                    f"{out}: was begun with words = {words!r} for {name}, not {data.words!r}; set it back, or give "
+                    "another --out."
+                )
     for run in plan.runs.values():
         _check_same_run(run_folder(out, run), run, plan.threads)
 

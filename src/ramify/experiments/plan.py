@@ -49,7 +49,7 @@ class DataSet:
 
     def as_record(self) -> dict[str, Any]:
         """In terms of JSON; of the folder only its name, because its place is nobody's business."""
-        return {"source": Path(self.source).name, "sha256": self.checksums}
+        return {"source": Path(self.source).name, "sha256": self.checksums, "words": self.words}
 
     def as_job(self) -> dict[str, Any]:
         """In terms of JSON, for the process that does the work."""

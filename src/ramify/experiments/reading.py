@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import resources
@@ -61,7 +62,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     models = {name: _Model.read(name, table, str(path)) for name, table in content.table("models").items()}
     if not models:
         raise RamifyError(f"{path}: there is no model; describe one under [models.NAME].")
-    groups = content.tables("group") or [{"name": path.stem, "title": title}]
+    groups = content.tables("group") or [{"name": re.sub(r"[^\w.+-]+", "-", path.stem)[:100], "title": title}]
     content.finish()
     reader = _Groups(path, common, of_data, models)
     found = tuple(reader.read(place, group) for place, group in enumerate(groups, start=1))

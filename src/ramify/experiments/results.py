@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import Corpus, read_sentences
 from ramify.evaluation.baselines import baseline_predictions
 from ramify.evaluation.gold import Gold, Prediction, load_gold
-from ramify.evaluation.induced import count_induced
+from ramify.evaluation.induced import Induced, count_induced
 from ramify.evaluation.report import mean_of_runs, score
 from ramify.evaluation.spans import count_spans
 from ramify.experiments.plan import FORMAT, DataSet, Run
@@ -35,27 +36,32 @@ def model_result(
     run: Run,
     decoder: str,
     training: dict[str, Any],
-    on_sentence: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Everything about a trained model's parses by one decoder; `training` tells how it came about."""
     from ramify.parser.evaluate import predict
 
-    prediction = predict(parser, gold, run.model, decoder, on_sentence, run.seed)
+    prediction = predict(parser, gold, run.model, decoder, seed=run.seed)
     return {
         **_about("model", run.data, run.model),
         "seed": run.seed,
         "decoder": decoder,
         "settings": asdict(run.settings),
         "evaluation": score(gold, prediction).as_record(),
-        "induced": count_induced(prediction.parses, gold.parses).as_record(),
+        "induced": _induced(prediction, gold).as_record(),
         "sentence_f1": _sentence_f1(gold, [prediction]),
         **training,
     }
 
 
-def baseline_result(name: str, data: str, gold: Gold, on_sentence: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def _induced(prediction: Prediction, gold: Gold) -> Induced:
+    """Of the sentences that the grammar derives: in the trees of others its symbols mean nothing."""
+    possible = np.isfinite(prediction.log_probabilities or [])
+    return count_induced(compress(prediction.parses, possible), compress(gold.parses, possible))
+
+
+def baseline_result(name: str, data: str, gold: Gold) -> dict[str, Any]:
     """The same of trees that need no model."""
-    predictions = baseline_predictions(name, gold, on_sentence=on_sentence)
+    predictions = baseline_predictions(name, gold)
     evaluation = mean_of_runs([score(gold, each) for each in predictions], predictions[0].system)
     return {
         **_about("baseline", data, name),

@@ -1,11 +1,10 @@
-"""Looking into a grammar: does it sum to one, which rules and words are the strongest."""
+"""Whether a grammar sums to one."""
 
 from __future__ import annotations
 
 import torch
 
 from ramify.grammars.base import Grammar, SharedDenseRules
-from ramify.grammars.lookup import Rule, RuleLookup
 
 
 @torch.no_grad()
@@ -29,8 +28,3 @@ def normalisation_error(grammar: Grammar) -> dict[str, float]:
         used = head.amax(0) > 0
         sums |= {"head (U)": head.sum(1), "left (V)": sums["left (V)"][used], "right (W)": sums["right (W)"][used]}
     return {name: float((total - 1).abs().max()) for name, total in sums.items()}
-
-
-def strongest_rules(grammar: Grammar, parent: int, count: int = 10, block: int = 128) -> list[Rule]:
-    """The most probable binary rules of one nonterminal, best first; a `RuleLookup` is faster for several."""
-    return RuleLookup(grammar).strongest(parent, count, block=block)

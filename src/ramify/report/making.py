@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ramify.errors import RamifyError
-from ramify.files import write_atomically
+from ramify.files import partial_name, write_atomically
 from ramify.report.contents.across import across
 from ramify.report.contents.details import by_label, by_length
 from ramify.report.contents.induced import induced
@@ -66,8 +66,10 @@ def make_report(folder: Path, out: Path | None = None, on_figure: Callable[[], N
     sections = sections_of(runs)
     notes = []
     drawings: dict[str, str] = {}
-    for name in ("", TABLES):
-        _make_folder(out / name)
+    _make_folder(out)
+    # From now on the folder is known as a report's, also to the next one if this one is killed.
+    write_atomically(out / PAGE, page_html(Runs(f"{runs.title} (is being made)", [], []), [], [], {}).encode())
+    _make_folder(out / TABLES)
     if find_spec("matplotlib") is None:
         notes.append(NO_FIGURES)
     else:
@@ -94,8 +96,9 @@ def _check_out(out: Path) -> None:
     if not out.parent.is_dir():
         raise RamifyError(f"{out}: there is no folder {out.parent}; make it first.")
     page = out / PAGE
-    if page.exists() and GENERATOR.encode() not in page.read_bytes()[:2000]:
-        raise RamifyError(f"{page}: is a page that no report wrote; give another folder with --out.")
+    ours = page.is_file() and GENERATOR.encode() in page.read_bytes()[:2000]
+    if out.is_dir() and any(path != partial_name(page) for path in out.iterdir()) and not ours:
+        raise RamifyError(f"{out}: is not empty and holds no report; give another folder with --out.")
 
 
 def _make_folder(path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.report.record import BadRecordError, text, whole
+from ramify.report.record import BadRecordError, named, whole
 from ramify.report.results import Group
 
 PLAN = "experiment.json"
@@ -41,23 +41,20 @@ def plan_of(record: Any) -> Plan:
         decoders = runs.setdefault(str(run.get("path") or "/".join(map(str, parts))), [])
         decoders += [decoder for decoder in _names(run.get("decoders")) if decoder not in decoders]
     datasets = dict.fromkeys(data for group in groups for data in group.models)
-    baselines = [(data, name) for data in datasets for name in _names(record.get("baselines"))]
-    return Plan(text(record.get("title") or record.get("name")), groups, runs, baselines)
+    baselines = [(data, baseline) for data in datasets for baseline in _names(record.get("baselines"))]
+    return Plan(named(record.get("title") or record.get("name")), groups, runs, baselines)
 
 
 def _group(entry: dict[str, Any], otherwise: str) -> Group:
     models: dict[str, list[str]] = {}
-    decoders: dict[str, None] = {}
-    seeds: dict[int, None] = {}
+    planned: set[tuple[str, str, int | None, str]] = set()
     for run in _dicts(entry.get("runs")):
-        data, model = text(run.get("data")), text(run.get("model"))
+        data, model = named(run.get("data")), named(run.get("model"))
         if data and model and model not in models.setdefault(data, []):
             models[data].append(model)
-        decoders.update(dict.fromkeys(_names(run.get("decoders"))))
-        if (seed := whole(run.get("seed"))) is not None:
-            seeds[seed] = None
-    name = text(entry.get("name")) or otherwise
-    return Group(name, text(entry.get("title")) or name, models, tuple(decoders), tuple(seeds))
+        planned |= {(data, model, whole(run.get("seed")), decoder) for decoder in _names(run.get("decoders"))}
+    called = named(entry.get("name")) or otherwise
+    return Group(called, named(entry.get("title")) or called, models, frozenset(planned) or None)
 
 
 def _dicts(value: Any) -> Iterator[dict[str, Any]]:
@@ -65,4 +62,4 @@ def _dicts(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _names(value: Any) -> list[str]:
-    return [text(name) for name in value if isinstance(name, str)] if isinstance(value, list) else []
+    return [named(each) for each in value if isinstance(each, str)] if isinstance(value, list) else []

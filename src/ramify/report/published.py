@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from ramify.report.results import Result, Spread
+from ramify.report.results import Result, Setting, Spread
 
 
 @dataclass(frozen=True)
@@ -17,60 +17,87 @@ class System:
     name: str
     source: str
     f1: dict[str, float]
+    nonterminals: int | None = None
     preterminals: int | None = None
+    rank: int | None = None
     decoder: str = "mbr"
     std: dict[str, float] = field(default_factory=dict)
     max: dict[str, float] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)
+    recall_std: dict[str, float] = field(default_factory=dict)
+
+    def has_size_of(self, settings: dict[str, Setting]) -> bool:
+        """Whether a grammar is as large; nonterminals and rank that were not told are as published."""
+        others = (("nonterminals", self.nonterminals), ("rank", self.rank))
+        same = all(size is None or settings.get(name) in (None, size) for name, size in others)
+        return same and self.preterminals in (None, settings.get("preterminals"))
+
+
+@dataclass(frozen=True)
+class Treebank:
+    """One that figures were published of."""
+
+    names: list[str]
+    """That folders may have"""
+    sentences: int | None = None
+    """Of its test set, where it is known"""
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Published:
     """All of it."""
 
-    note: str
-    treebanks: dict[str, str]
-    """By the names that folders may have"""
-    sentences: dict[str, int]
-    """Of the test sets, where it is known"""
+    sources: dict[str, str]
+    treebanks: dict[str, Treebank]
     systems: tuple[System, ...]
 
     def treebank(self, data: str) -> str | None:
         """Which published treebank the data of this name are, by the list alone."""
-        return self.treebanks.get(data.lower().replace("_", "-"))
+        called = data.lower().replace("_", "-")
+        return next((treebank for treebank, about in self.treebanks.items() if called in about.names), None)
 
     def f1(self, result: Result) -> Spread | None:
-        """The published F1 of the system that `result` is of; the runs of a Spread from print are not counted."""
+        """The published F1 of the system that `result` is of."""
         treebank, system = self.treebank(result.data), self._system(result)
         if treebank is None or system is None or treebank not in system.f1:
             return None
         f1 = system.f1[treebank]
-        return Spread(f1, system.std.get(treebank), system.max.get(treebank, f1), 0)
+        return Spread(f1, system.std.get(treebank), system.max.get(treebank, f1))
 
-    def recall(self, result: Result) -> dict[str, float]:
+    def recall(self, result: Result) -> dict[str, Spread]:
         """The published recall by label, which there is of WSJ alone."""
         system = self._system(result)
-        return system.recall if system and self.treebank(result.data) == "wsj" else {}
+        if system is None or self.treebank(result.data) != "wsj":
+            return {}
+        return {label: Spread(value, system.recall_std.get(label), value) for label, value in system.recall.items()}
 
     def remarks(self, results: list[Result]) -> list[str]:
         """What a reader must know who compares these results with the published ones."""
-        found = {treebank: r for r in results if (treebank := self.treebank(r.data)) is not None}
-        odd = [
-            f"The published test set of {r.data} has {self.sentences[treebank]:,} sentences, this one {r.sentences:,}: "
-            "the figures are not of the same sentences."
-            for treebank, r in found.items()
-            if r.sentences is not None and self.sentences.get(treebank, r.sentences) != r.sentences
-        ]
-        return [self.note, *odd] if found else []
+        compared = [r for r in results if self.f1(r)]
+        if not compared:
+            return []
+        sources = dict.fromkeys(self.sources[system.source] for r in compared if (system := self._system(r)))
+        notes = [f"Published figures are as printed, of the whole treebank: {'; '.join(sources)}."]
+        for data, sentences in {r.data: r.sentences for r in compared}.items():
+            about = self.treebanks[self.treebank(data) or ""]
+            notes += [about.note] if about.note else []
+            if sentences is not None and about.sentences not in (None, sentences):
+                notes.append(
+                    f"The published test set of {data} has {about.sentences:,} sentences, this one {sentences:,}: the "
+                    "figures are not of the same sentences."
+                )
+        return notes
 
     def _system(self, result: Result) -> System | None:
-        family = result.model if result.is_baseline else result.settings.get("model")
+        settings = result.settings
+        family = result.model if result.is_baseline else settings.get("model")
         # A changed activation or a compound grammar is another system than the published one of its family.
-        if result.settings.get("compound") is True or result.settings.get("activation", "relu") != "relu":
+        if settings.get("compound") is True or settings.get("activation", "relu") != "relu":
             return None
         for system in self.systems:
-            same_size = system.preterminals is None or system.preterminals == result.settings.get("preterminals")
-            if system.name == family and same_size and (result.is_baseline or system.decoder == result.decoder):
+            same_decoder = result.is_baseline or system.decoder == result.decoder
+            if system.name == family and same_decoder and system.has_size_of(settings):
                 return system
         return None
 
@@ -79,10 +106,8 @@ class Published:
 def published() -> Published:
     """As it lies in the package."""
     content = tomllib.loads(files("ramify.report").joinpath("published.toml").read_text(encoding="utf-8"))
-    treebanks = content["treebanks"]
     return Published(
-        content["note"],
-        {name: treebank for treebank, about in treebanks.items() for name in about["names"]},
-        {treebank: about["sentences"] for treebank, about in treebanks.items() if "sentences" in about},
+        content["sources"],
+        {name: Treebank(**about) for name, about in content["treebanks"].items()},
         tuple(System(**entry) for entry in content["systems"]),
     )

@@ -10,7 +10,7 @@ from ramify.errors import RamifyError
 from ramify.report.plan import PLAN, Plan, no_plan, plan_of
 from ramify.report.record import BadRecordError, load, result_of, text
 from ramify.report.results import Group, Problem, Result, Runs
-from ramify.report.unfinished import unfinished
+from ramify.report.unfinished import FAILED, unfinished
 
 
 def read_runs(folder: Path) -> Runs:
@@ -49,7 +49,7 @@ def _plan(folder: Path, problems: list[Problem]) -> Plan:
 def _results_files(folder: Path) -> Iterator[Path]:
     """By their places, in an order that a person would give them: seed-10 after seed-9."""
     found = {*folder.rglob("results/*.json"), *folder.rglob("baselines/*/*.json")}
-    return iter(sorted((path for path in found if not path.name.startswith(".")), key=_natural))
+    return iter(sorted((p for p in found if not p.name.startswith(".") and p.name != FAILED), key=_natural))
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:

@@ -12,6 +12,7 @@ from ramify.report.results import Epoch, Induced, LabelScore, LengthScore, Resul
 FORMAT = 1
 LARGEST = 1e15
 LARGEST_FILE = 64 * 2**20
+LONGEST_NAME = 100
 
 
 class BadRecordError(Exception):
@@ -52,7 +53,7 @@ def result_of(record: Any, place: Path) -> Result:
         data=data,
         model=model,
         seed=seed,
-        decoder="" if is_baseline else text(record.get("decoder")) or text(place.stem),
+        decoder="" if is_baseline else named(record.get("decoder")) or named(place.stem),
         is_baseline=is_baseline,
         f1=f1,
         corpus_f1=percentage(scores.get("corpus_f1")),
@@ -66,7 +67,7 @@ def result_of(record: Any, place: Path) -> Result:
         by_label=dict(_by_label(evaluation.get("recall_by_label"))),
         signature=text(evaluation.get("signature"), 300),
         induced=_induced(record.get("induced")),
-        settings={text(name): _setting(value) for name, value in _dict(record.get("settings")).items()},
+        settings={text(key): _setting(value) for key, value in _dict(record.get("settings")).items()},
         epochs=tuple(_epochs(record.get("epochs"))),
         seconds_per_epoch=number(record.get("seconds_per_epoch")),
         parameters=whole(record.get("parameters")),
@@ -83,6 +84,11 @@ def text(value: Any, longest: int = 60) -> str:
     line = " ".join(str(value).encode("utf-8", "replace").decode("utf-8").split())
     line = "".join(sign for sign in line if sign.isprintable())
     return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def named(value: Any) -> str:
+    """Of data, a model or a group: as long as an experiment allows, so that no two become alike."""
+    return text(value, LONGEST_NAME)
 
 
 def number(value: Any) -> float | None:
@@ -112,7 +118,7 @@ def _names(record: dict[str, Any], place: Path, is_baseline: bool) -> tuple[str,
     seed = whole(record.get("seed"))
     if seed is None and not is_baseline and above[1].startswith("seed-") and above[1][5:].isdecimal():
         seed = int(above[1][5:14])
-    names = text(record.get("data")) or text(data), text(record.get("model")) or text(model)
+    names = named(record.get("data")) or named(data), named(record.get("model")) or named(model)
     if not all(names):
         raise BadRecordError("does not say which data and model it is of")
     return *names, seed
@@ -162,7 +168,7 @@ def _subtypes(value: Any) -> Iterator[Subtype]:
         if count is not None and entry.get("nonterminal") is not None:
             pairs = [pair for pair in _list(entry.get("first_words")) if isinstance(pair, list) and len(pair) == 2]
             words = tuple((text(word, 30), of) for word, times in pairs if (of := whole(times)) is not None)
-            yield Subtype(text(entry["nonterminal"]), count, number(entry.get("share")), words)
+            yield Subtype(text(entry["nonterminal"]), count, words)
 
 
 def _totals(alignment: dict[str, dict[str, int]]) -> dict[str, int]:
@@ -179,12 +185,10 @@ def _counts(value: Any) -> dict[str, int]:
 
 
 def _epochs(value: Any) -> Iterator[Epoch]:
-    keys = ("train_perplexity", "dev_perplexity", "dev_f1", "seconds")
     for entry in _list(value):
         epoch = whole(_dict(entry).get("epoch"))
         if epoch is not None:
-            train, dev, f1, seconds = (number(entry.get(key)) for key in keys)
-            yield Epoch(epoch, train, dev or None, percentage(f1), seconds)
+            yield Epoch(epoch, number(entry.get("dev_perplexity")) or None, percentage(entry.get("dev_f1")))
 
 
 def _machine(record: dict[str, Any]) -> str:

@@ -14,6 +14,8 @@ from ramify.evaluation.baselines import BASELINES
 DECODERS = ("mbr", "viterbi")
 """The order in which decoders are shown, others behind; details are told of the first that a run has."""
 
+COMPOUND = ("c-pcfg", "sc-pcfg")
+
 Setting = str | int | float | bool | None
 
 
@@ -41,7 +43,6 @@ class Subtype:
 
     nonterminal: str
     count: int
-    share: float | None
     first_words: tuple[tuple[str, int], ...]
 
 
@@ -60,10 +61,8 @@ class Epoch:
     """One line of a run's metrics."""
 
     number: int
-    train_perplexity: float | None
     dev_perplexity: float | None
     dev_f1: float | None
-    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -101,6 +100,16 @@ class Result:
     """Below the folder of runs"""
 
     @property
+    def spread(self) -> Spread:
+        """Of its draws."""
+        return Spread(self.f1, self.f1_std, self.f1_max or self.f1)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether its perplexity is not exact: that of a compound grammar is at most so much."""
+        return self.settings.get("compound") is True or self.settings.get("model") in COMPOUND
+
+    @property
     def dev_perplexity(self) -> float | None:
         """Of the best epoch, by which a run is chosen without looking at trees."""
         return min((e.dev_perplexity for e in self.epochs if e.dev_perplexity is not None), default=None)
@@ -125,14 +134,12 @@ class Group:
     name: str
     title: str
     models: dict[str, list[str]]
-    decoders: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = ()
-    """Those the plan names for this group; a model may have others for the sake of another group. None: all"""
+    planned: frozenset[tuple[str, str, int | None, str]] | None = None
+    """Data, model, seed and decoder; a model may have other runs for the sake of another group. None: all of them"""
 
     def has(self, result: Result) -> bool:
-        """Whether a result of one of its models is of its decoders and seeds."""
-        by_decoder = not self.decoders or result.decoder in self.decoders
-        return by_decoder and (not self.seeds or result.seed in self.seeds)
+        """Whether a result of one of its models belongs to it."""
+        return self.planned is None or (result.data, result.model, result.seed, result.decoder) in self.planned
 
 
 @dataclass(frozen=True)
@@ -174,14 +181,14 @@ class Runs:
         """Those in any group, in the order of the groups."""
         return list(dict.fromkeys(model for group in self.groups for model in group.models.get(data, [])))
 
-    def all_of(self, data: str, model: str) -> list[Result]:
-        """The runs of one model, every seed with every decoder."""
-        return self._by_model.get((data, model), [])
+    def all_of(self, data: str, model: str, group: Group | None = None) -> list[Result]:
+        """The runs of one model, every seed with every decoder, or those that belong to a group."""
+        return [r for r in self._by_model.get((data, model), []) if group is None or group.has(r)]
 
-    def of(self, data: str, model: str, decoder: str | None = None) -> list[Result]:
-        """The runs of one model by seed, with one decoder or that of which details are told."""
-        found = self.all_of(data, model)
-        chosen = decoder or next(iter(decoders_of(found)), None)
+    def of(self, data: str, model: str, group: Group | None = None) -> list[Result]:
+        """The runs of one model by seed, with the decoder of which details are told."""
+        found = self.all_of(data, model, group)
+        chosen = next(iter(decoders_of(found)), None)
         return sorted((r for r in found if r.decoder == chosen), key=lambda r: (r.seed is None, r.seed or 0))
 
     def baselines(self, data: str) -> list[Result]:
@@ -190,16 +197,15 @@ class Runs:
         order = {name: place for place, name in enumerate(BASELINES)}
         return sorted(found, key=lambda r: (order.get(r.model, len(order)), r.model))
 
-    @property
-    def on_several(self) -> list[str]:
-        """The models with results on two treebanks or more."""
-        everywhere = dict.fromkeys(model for data in self.datasets for model in self.models(data))
-        return [model for model in everywhere if sum(bool(self.of(data, model)) for data in self.datasets) > 1]
+    def on_several(self, group: Group) -> list[str]:
+        """The models of a group with results on two treebanks or more."""
+        models = dict.fromkeys(model for of in group.models.values() for model in of)
+        return [m for m in models if sum(bool(self.of(data, m, group)) for data in group.models) > 1]
 
     @cached_property
     def looks(self) -> dict[str, int]:
         """A number for each model, the same in all figures, and another one than the models drawn beside it have."""
-        together = [*(unit.models for unit in self.units()), self.on_several]
+        together = [*(unit.models for unit in self.units()), *map(self.on_several, self.groups)]
         numbers: dict[str, int] = {}
         for model in (model for models in together for model in models):
             taken = {numbers.get(other) for models in together if model in models for other in models}
@@ -215,7 +221,7 @@ class Runs:
             (group, data, with_results)
             for group in self.groups
             for data, models in group.models.items()
-            if (with_results := [model for model in models if self.of(data, model)])
+            if (with_results := [model for model in models if self.of(data, model, group)])
         ]
         kept: list[tuple[Group, str, list[str]]] = []
         for group, data, models in found:
@@ -254,7 +260,6 @@ class Spread:
     std: float | None
     """None of a single run"""
     best: float
-    runs: int
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
@@ -262,4 +267,12 @@ def spread(values: Iterable[float | None]) -> Spread | None:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    return Spread(fmean(known), pstdev(known) if len(known) > 1 else None, max(known), len(known))
+    return Spread(fmean(known), pstdev(known) if len(known) > 1 else None, max(known))
+
+
+def perplexity_of(results: Iterable[Result]) -> Spread | None:
+    """Over the seeds, whichever decoder their results are of; None if it is infinite, or not known, of one of them."""
+    by_seed: dict[int | None, float | None] = {}
+    for result in results:
+        by_seed[result.seed] = result.perplexity or by_seed.get(result.seed)
+    return None if None in by_seed.values() else spread(by_seed.values())

@@ -31,9 +31,10 @@ def unfinished(folder: Path, plan: Plan, results: list[Result], broken: set[str]
         if name not in begun or lacking:
             yield _state(path, name, lacking if name in begun else [])
     baselines = {(result.data, result.model) for result in results if result.is_baseline}
+    failed = {path.parent.name for path in folder.glob(f"baselines/*/{FAILED}")}  # which is told below
     for data, baseline in plan.baselines:
         file = f"baselines/{data}/{baseline}.json"
-        if (data, baseline) not in baselines and file not in broken:
+        if (data, baseline) not in baselines and file not in broken and data not in failed:
             yield Problem("missing", file, "was not counted")
     for file in (FAILED, METRICS):
         for found in sorted(folder.rglob(file)):

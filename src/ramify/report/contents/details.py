@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import inf
 
-from ramify.report.contents.section import Picture, Section, decoder_name, name_of, provenance
+from ramify.report.contents.section import Picture, Section, decoder_note, name_of, provenance
 from ramify.report.figures.labels import draw_labels
 from ramify.report.figures.lengths import draw_lengths
 from ramify.report.published import published
@@ -35,7 +37,8 @@ def by_label(runs: Runs) -> Section | None:
         columns = [Column("label"), Column("share, %"), Column("mean length"), *map(Column, systems)]
         columns += [Column(f"published {name}", faint=True) for name in _with_published(systems)]
         name, title = name_of("recall-by-label", unit.group.name, unit.data), f"Recall by label: {unit.title}"
-        table_notes = [*([rare] if len(labels) > len(shown) else []), *notes]
+        remarks = published().remarks([of[0] for of in systems.values()]) if _with_published(systems) else []
+        table_notes = [*([rare] if len(labels) > len(shown) else []), *notes, *remarks]
         blocks.append(Table(name, title, columns, parts, table_notes, folded=unit.folded))
         drawn = {label: labels[label].share for label in shown[:LABELS_DRAWN]}
         blocks.append(
@@ -89,15 +92,25 @@ def by_length(runs: Runs) -> Section | None:
 
 
 def disjoint(ranges: Sequence[str]) -> list[str]:
-    """Of ranges such as 2-10, 11-20, 2-40 those that begin where no other did: the bins."""
-    starts = [name.partition("-")[0].rstrip("+") for name in ranges]
-    return [name for place, name in enumerate(ranges) if starts[place] not in starts[:place]]
+    """Of ranges such as 2-10, 11-20, 2-40 those that no other lies in: the bins."""
+    bounds = {name: _bounds(name) for name in ranges}
+    return [name for name, of in bounds.items() if not any(_within(other, of) for other in bounds.values())]
+
+
+def _bounds(name: str) -> tuple[float, float]:
+    first, *last = map(int, re.findall(r"[0-9]{1,9}", name) or [0])
+    return first, last[0] if last else inf
+
+
+def _within(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
+    return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _units(runs: Runs, told: Callable[[Result], bool]) -> Iterator[tuple[Unit, Systems]]:
     """What is drawn together, with the baselines."""
     for unit in runs.units():
-        systems: Systems = {m: of for m in unit.models if (of := [r for r in runs.of(unit.data, m) if told(r)])}
+        found = {m: [r for r in runs.of(unit.data, m, unit.group) if told(r)] for m in unit.models}
+        systems: Systems = {m: of for m, of in found.items() if of}
         if systems:
             systems |= {f"{r.model} (baseline)": [r] for r in runs.baselines(unit.data) if told(r)}
             yield unit, systems
@@ -108,14 +121,14 @@ def _baseline_names(systems: Systems) -> list[str]:
 
 
 def _notes(systems: Systems) -> list[str]:
-    decoders = dict.fromkeys(decoder_name(of[0].decoder) for of in systems.values() if not of[0].is_baseline)
-    return [f"Decoder: {' and '.join(decoders)}.", *provenance([r for of in systems.values() for r in of])]
+    shown = [r for of in systems.values() for r in of]
+    return [decoder_note(shown), *provenance(shown)]
 
 
 def _label_row(label: str, systems: Systems, values: dict[str, dict[str, Spread | None]]) -> tuple[Cell, ...]:
     about = next(iter(systems.values()))[0].by_label[label]
     ours = (mean(values[name][label]) for name in systems)
-    theirs = (figure(published().recall(systems[name][0]).get(label)) for name in _with_published(systems))
+    theirs = (mean(published().recall(systems[name][0]).get(label)) for name in _with_published(systems))
     return label, figure(about.share), figure(about.mean_length), *ours, *theirs
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from math import log2
 
+from ramify.evaluation.induced import by_nonterminal, label_entropy, purity
+from ramify.evaluation.subtypes import LEAST_COUNT
 from ramify.report.contents.section import Picture, Section, decoder_name, name_of, provenance
 from ramify.report.figures.alignment import draw_alignment
 from ramify.report.results import Induced, Result, Runs, chosen_run, spread
@@ -43,30 +44,21 @@ def induced(runs: Runs) -> Section | None:
 _INTRODUCTION = (
     "Counted over the correctly predicted constituents. H(label | nonterminal), in bits, is what remains unknown of "
     "the gold label when the nonterminal is known; purity is the percentage of constituents whose label is the most "
-    f"frequent one of their nonterminal. A nonterminal is called pure from {100 * PURE:.0f} % of one label on. Heat "
-    "maps and subtypes are of one run, since symbols of different seeds have nothing in common."
+    f"frequent one of their nonterminal. A nonterminal with {LEAST_COUNT} such constituents or more is called pure if "
+    f"{100 * PURE:.0f} % of them have one label. Heat maps and subtypes are of one run, since symbols of different "
+    "seeds have nothing in common."
 )
-
-
-def label_entropy(of: Induced) -> float:
-    """H(label | nonterminal) in bits over the aligned constituents."""
-    symbols, everything = _by_symbol(of), sum(sum(counts.values()) for counts in of.alignment.values())
-    return sum(
-        -count / everything * log2(count / counts.total()) for counts in symbols.values() for count in counts.values()
-    )
-
-
-def purity(of: Induced) -> float:
-    """The percentage of aligned constituents that have the most frequent label of their nonterminal."""
-    symbols = _by_symbol(of).values()
-    return 100 * sum(max(counts.values()) for counts in symbols) / sum(counts.total() for counts in symbols)
 
 
 def pure_symbols(of: Induced) -> tuple[int, float]:
     """How many nonterminals stand for one label, and the percentage of the constituents they have."""
-    symbols = _by_symbol(of).values()
-    pure = [counts.total() for counts in symbols if max(counts.values()) >= PURE * counts.total()]
-    return len(pure), 100 * sum(pure) / sum(counts.total() for counts in symbols)
+    rows = by_nonterminal(of.alignment).values()
+    totals = [sum(row.values()) for row in rows]
+    pure = [
+        total for row, total in zip(rows, totals, strict=True)
+        if total >= LEAST_COUNT and max(row.values()) >= PURE * total
+    ]  # fmt: skip
+    return len(pure), 100 * sum(pure) / sum(totals)
 
 
 def heat(of: Induced, frequency: dict[str, int]) -> tuple[list[str], list[str], list[list[float]]]:
@@ -84,14 +76,6 @@ def heat(of: Induced, frequency: dict[str, int]) -> tuple[list[str], list[str], 
     return list(rows), symbols, [[counts[s] / counts.total() for s in symbols] for counts in rows.values()]
 
 
-def _by_symbol(of: Induced) -> dict[str, Counter[str]]:
-    symbols: dict[str, Counter[str]] = {}
-    for label, counts in of.alignment.items():
-        for symbol, count in counts.items():
-            symbols.setdefault(symbol, Counter())[label] += count
-    return symbols
-
-
 def _purity_table(found: list[tuple[str, str, list[Result]]]) -> Table:
     rows: dict[str, list[tuple[Cell, ...]]] = {}
     for data, model, of in found:
@@ -102,8 +86,8 @@ def _purity_table(found: list[tuple[str, str, list[Result]]]) -> Table:
                 model,
                 Number(len(each), digits=0),
                 mean(spread(len(one.usage) for one in each)),
-                mean(spread(map(label_entropy, each)), 2),
-                mean(spread(map(purity, each))),
+                mean(spread(label_entropy(one.alignment) for one in each), 2),
+                mean(spread(100 * purity(one.alignment) for one in each)),
                 mean(spread(count for count, _ in pure)),
                 mean(spread(share for _, share in pure)),
             )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ramify.report.contents.section import Section, decoder_name, name_of, provenance
+from ramify.report.contents.section import Section, bound_note, decoder_name, name_of, provenance
 from ramify.report.published import published
-from ramify.report.results import Group, Result, Runs, Spread, decoders_of, spread
+from ramify.report.results import Group, Result, Runs, decoders_of, perplexity_of, spread
 from ramify.report.tables import Cell, Column, Number, Part, Table, best, columns, figure, mean, without_empty_columns
 
 
@@ -23,9 +23,7 @@ _INTRODUCTION = (
 
 def _table(runs: Runs, group: Group) -> Table | None:
     found = {
-        (data, model): [r for r in runs.all_of(data, model) if group.has(r)]
-        for data, models in group.models.items()
-        for model in models
+        (data, model): runs.all_of(data, model, group) for data, models in group.models.items() for model in models
     }
     shown = [r for of in found.values() for r in of]
     beside = [r for data in group.models for r in runs.baselines(data)]
@@ -46,29 +44,28 @@ def _table(runs: Runs, group: Group) -> Table | None:
     kept = without_empty_columns(heads, (row for part in parts for row in part.rows))
     parts = [Part([tuple(row[i] for i in kept) for row in part.rows], part.heading) for part in parts]
     title = group.title if several else f"{group.title}: {next(iter(group.models))}"
-    notes = [*provenance([*shown, *beside]), *published().remarks([*shown, *beside])]
+    notes = [*bound_note(shown), *provenance([*shown, *beside]), *published().remarks([*shown, *beside])]
     return Table(name_of("scores", group.name), title, [heads[i] for i in kept], parts, notes, "data")
 
 
 def _model_row(model: str, results: list[Result], decoders: list[str]) -> tuple[Cell, ...]:
     by_decoder = {decoder: [r for r in results if r.decoder == decoder] for decoder in decoders}
-    seeds = max(map(len, by_decoder.values()))
+    # By one decoder there may be fewer results than by another, when an experiment is still at work.
+    counts = [len(found) for found in by_decoder.values() if found]
+    seeds = Number(counts[0], digits=0) if len(set(counts)) == 1 else " / ".join(map(str, counts))
     ours: list[Cell] = []
     theirs: list[Cell] = []
     for found in by_decoder.values():
         f1 = spread(r.f1 for r in found)
         ours += [mean(f1), best(f1)]
         theirs += _published(found[0] if found else None)
-    # The same by every decoder, so that of the first is enough.
-    perplexity = spread(r.perplexity for r in next(filter(None, by_decoder.values())))
-    return model, Number(seeds, digits=0), *ours, mean(perplexity), *theirs
+    return model, seeds, *ours, mean(perplexity_of(results)), *theirs
 
 
 def _baseline_row(result: Result, decoders: int) -> tuple[Cell, ...]:
     """Its one score stands below the first decoder."""
-    f1 = Spread(result.f1, result.f1_std, result.f1_max or result.f1, result.draws)
-    others = [None] * 2 * (decoders - 1)
-    return f"{result.model} (baseline)", None, mean(f1), best(f1), *others, None, *_published(result), *others
+    f1, others = (mean(result.spread), best(result.spread)), [None] * 2 * (decoders - 1)
+    return f"{result.model} (baseline)", None, *f1, *others, None, *_published(result), *others
 
 
 def _published(result: Result | None) -> tuple[Cell, Cell]:

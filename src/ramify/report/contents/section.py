@@ -46,6 +46,18 @@ def decoder_name(decoder: str) -> str:
     return NAMES.get(decoder, decoder)
 
 
+def decoder_note(results: Iterable[Result]) -> str:
+    """By which decoder, or decoders, the trees were found."""
+    names = dict.fromkeys(decoder_name(r.decoder) for r in results if not r.is_baseline)
+    return f"Decoder: {' and '.join(names)}." if names else ""
+
+
+def bound_note(results: Iterable[Result]) -> list[str]:
+    """Whose perplexity is no more than a bound."""
+    names = dict.fromkeys(r.model for r in results if r.is_bound and r.perplexity is not None)
+    return [f"Perplexity of {', '.join(names)} is an upper bound: the true one is lower."] if names else []
+
+
 def provenance(results: Sequence[Result]) -> list[str]:
     """Seeds, signatures and hardware of the results in a table or figure."""
     draws = {r.model: r.draws for r in results if r.is_baseline and r.draws > 1}

@@ -6,16 +6,15 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 
-from ramify.report.contents.section import Picture, Section, decoder_name, name_of, provenance
+from ramify.report.contents.section import Picture, Section, bound_note, decoder_note, name_of, provenance
 from ramify.report.figures.symbols import draw_symbols
 from ramify.report.record import whole
-from ramify.report.results import Result, Runs, Spread, spread
+from ramify.report.results import Result, Runs, perplexity_of, spread
 from ramify.report.tables import Cell, Number, Part, Table, columns, mean
 
 KIND = ("model", "compound", "activation")
 """Settings that make another family of grammars."""
-SIZES = ("preterminals", "nonterminals", "rank")
-UNIMPORTANT = {*SIZES, "seed", "device", "checkpoint_minutes"}
+UNIMPORTANT = {"preterminals", "seed", "device", "checkpoint_minutes"}
 
 
 @dataclass(frozen=True)
@@ -26,12 +25,8 @@ class Series:
     name: str
     runs: dict[int, list[Result]]
 
-    def over_p(self, value: Callable[[Result], float | None]) -> dict[int, Spread | None]:
-        """The spread over seeds of one figure."""
-        return {p: spread(map(value, of)) for p, of in self.runs.items()}
-
     def other_differences(self) -> list[str]:
-        """Settings that are not sizes and yet not the same everywhere: the number of symbols is not all that counts."""
+        """Settings that are not the same everywhere; nonterminals and rank follow from the size unless told."""
         settings = [r.settings for of in self.runs.values() for r in of]
         names = dict.fromkeys(name for each in settings for name in each if name not in UNIMPORTANT)
         return [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
@@ -41,11 +36,12 @@ def symbols(runs: Runs) -> Section | None:
     """A table and a figure with two axes for every family that was trained at several sizes."""
     blocks: list[Table | Picture] = []
     for series in find_series(runs):
-        f1, perplexity = series.over_p(lambda r: r.f1), series.over_p(lambda r: r.perplexity)
+        f1 = {p: spread(r.f1 for r in of) for p, of in series.runs.items()}
+        perplexity = {p: perplexity_of(of) for p, of in series.runs.items()}
         folded = series.data != runs.datasets[0]
         everything = [r for of in series.runs.values() for r in of]
         also = series.other_differences()
-        notes = [f"Decoder: {decoder_name(everything[0].decoder)}."]
+        notes = [decoder_note(everything), *bound_note(everything)]
         notes += [f"The runs also differ in {', '.join(also)}."] if also else []
         notes += provenance(everything)
         name, title = name_of("symbols", series.data, series.name), f"{series.name} on {series.data}"
@@ -70,14 +66,14 @@ def symbols(runs: Runs) -> Section | None:
 
 
 def find_series(runs: Runs) -> list[Series]:
-    """Families with several sizes; where two models have the same size, only those alike in all settings are one."""
+    """Families with several sizes; where two models have the same size, only those alike in all else are one."""
     found: list[Series] = []
     for data in runs.datasets:
         results = [of for model in runs.models(data) if (of := runs.of(data, model)) and _size(of[0])]
         for kind in _classes(results, _kind):
             loose = [r for of in kind for r in of]
             sizes = [_size(of[0]) for of in kind]
-            finer = [kind] if len(set(sizes)) == len(sizes) else _classes(kind, _all_but_sizes)
+            finer = [kind] if len(set(sizes)) == len(sizes) else _classes(kind, _all_but_preterminals)
             for group in finer:
                 by_size: dict[int, list[Result]] = {}
                 for of in group:
@@ -106,7 +102,7 @@ def _kind(result: Result) -> Hashable:
     return tuple(repr(result.settings.get(name)) for name in KIND)
 
 
-def _all_but_sizes(result: Result) -> Hashable:
+def _all_but_preterminals(result: Result) -> Hashable:
     return frozenset((name, repr(value)) for name, value in result.settings.items() if name not in UNIMPORTANT)
 
 

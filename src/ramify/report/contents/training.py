@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ramify.report.contents.section import Picture, Section, name_of, provenance
+from ramify.report.contents.section import Picture, Section, bound_note, name_of, provenance
 from ramify.report.figures.curves import draw_curves
 from ramify.report.results import Result, Runs, spread
 from ramify.report.tables import Cell, Number, Part, Table, columns, figure, mean
@@ -32,7 +32,7 @@ def cost(runs: Runs) -> Section | None:
 
 _ABOUT_COST = (
     "Time is of training and judging the dev set, as it was on a machine that may have had other work; compiling the "
-    "inner loops, where it was needed, is in it. Memory is the most that the whole process had."
+    "inner loops, where it was needed, is in it. Memory is the most that the whole process had while it trained."
 )
 
 
@@ -53,19 +53,21 @@ def curves(runs: Runs) -> Section | None:
     """Perplexity and F1 of the dev set after every epoch."""
     blocks: list[Table | Picture] = []
     for unit in runs.units():
-        systems = {m: of for m in unit.models if (of := [r for r in runs.of(unit.data, m) if r.epochs])}
+        found = {m: [r for r in runs.of(unit.data, m, unit.group) if r.epochs] for m in unit.models}
+        systems = {m: of for m, of in found.items() if of}
         if not systems:
             continue
         perplexity = {m: _by_epoch(of, "dev_perplexity") for m, of in systems.items()}
         f1 = {m: _by_epoch(of, "dev_f1") for m, of in systems.items()}
+        shown = [r for of in systems.values() for r in of]
         blocks.append(
             Picture(
                 name_of("curves", unit.group.name, unit.data),
                 f"Training: {unit.title}",
                 partial(draw_curves, perplexity, f1, runs.looks),
                 "Perplexity of the dev set, by which the best epoch is chosen, and its S-F1, which is only told, after "
-                "each epoch: a thin line a seed, marks at their mean.",
-                provenance([r for of in systems.values() for r in of]),
+                "each epoch: a thin line a seed, marks at the mean of those that trained so long.",
+                [*bound_note(shown), *provenance(shown)],
                 folded=unit.folded,
             )
         )

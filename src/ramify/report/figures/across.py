@@ -17,8 +17,7 @@ def draw_across(
 ) -> Any:
     """A band a treebank; models stand at heights of their own, baselines in the middle."""
     names = [*models, *baselines]
-    labels = [*models, *(f"{name} (baseline)" for name in baselines)]
-    figure = new_figure(COLUMN, 0.8 + len(datasets) * max(0.28, 0.1 * len(models)), labels)
+    figure = new_figure(COLUMN, 0.8 + len(datasets) * max(0.28, 0.1 * len(models)), names)
     axes = figure.subplots()
     handles = []
     for number, name in enumerate(names):
@@ -44,5 +43,5 @@ def draw_across(
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel="S-F1", xlim=(0, 102), ylim=(len(datasets) - 0.5, -0.5))
     axes.grid(axis="x", linewidth=0.3, color="#cccccc")
-    legend_below(figure, handles, labels)
+    legend_below(figure, handles, names)
     return figure

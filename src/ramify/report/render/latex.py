@@ -49,7 +49,8 @@ def escape(line: str) -> str:
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell, Number):
-        return f"${cell.shown.replace(',', '{,}')}" + (rf" \pm {cell.shown_std}$" if cell.std is not None else "$")
+        figure = cell.shown if cell.std is None else rf"{cell.shown} \pm {cell.shown_std}"
+        return f"${figure.replace(',', '{,}')}$"
     return escape(cell or "")
 
 
