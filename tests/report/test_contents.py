@@ -211,19 +211,26 @@ def test_sizes_of_one_family_make_a_series(tmp_path: Path) -> None:
     runs = made(
         tmp_path,
         sized("large", 500, 57.0),
+        sized("middle", 125, 55.0),
         sized("small", 60, 50.0),
         sized("small", 60, 52.0, seed=1),
         sized("tanh", 60, 10.0, activation="tanh"),
         sized("dense", 30, 10.0, model="n-pcfg"),
     )
     (series,) = find_series(runs)
-    assert (series.name, list(series.runs), series.other_differences()) == ("tn-pcfg", [60, 500], [])
+    assert (series.name, list(series.runs), series.other_differences()) == ("tn-pcfg", [60, 125, 500], [])
     assert rows(table_of(symbols(runs))) == [
         {
             "preterminals": Number(60, digits=0),
             "seeds": Number(2, digits=0),
             "S-F1": Number(51.0, 1.0),
             "perplexity": Number(1000 / 60, 0.0),
+        },
+        {
+            "preterminals": Number(125, digits=0),
+            "seeds": Number(1, digits=0),
+            "S-F1": Number(55.0),
+            "perplexity": Number(8.0),
         },
         {
             "preterminals": Number(500, digits=0),
@@ -235,17 +242,23 @@ def test_sizes_of_one_family_make_a_series(tmp_path: Path) -> None:
 
 
 def test_a_series_says_what_else_differs_or_is_split_where_sizes_are_twice(tmp_path: Path) -> None:
-    loose = made(tmp_path / "a", sized("s", 60, 50.0, batch_size=4), sized("l", 500, 50.0, batch_size=16))
-    assert find_series(loose)[0].other_differences() == ["batch_size"]
+    loose = made(
+        tmp_path / "a",
+        sized("s", 30, 50.0, batch_size=4),
+        sized("m", 60, 50.0, batch_size=4, rank=50),
+        sized("l", 500, 50.0, batch_size=16),
+    )
+    assert find_series(loose)[0].other_differences() == ["batch_size", "rank"]
     assert any("also differ in batch_size" in note for note in table_of(symbols(loose)).notes)
     split = made(
         tmp_path / "b",
         sized("s4", 60, 50.0, batch_size=4),
         sized("s16", 60, 50.0, batch_size=16),
+        sized("m16", 120, 50.0, batch_size=16),
         sized("l16", 500, 50.0, batch_size=16),
     )
     (series,) = find_series(split)
-    assert [of[0].model for of in series.runs.values()] == ["s16", "l16"]
+    assert [of[0].model for of in series.runs.values()] == ["s16", "m16", "l16"]
 
 
 INDUCED = Induced(

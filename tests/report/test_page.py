@@ -15,26 +15,28 @@ from ramify.report.making import make_report
 from tests.command import ramify
 from tests.report.made_up import FAMILIES, Model, make_folder, put, result, tiny, write
 
-SWEEP: list[Model] = [(f"tn-pcfg-{p}", p, {"model": "tn-pcfg"}, ("mbr",), 0.5) for p in (30, 60)]
+SWEEP: list[Model] = [(f"tn-pcfg-{p}", p, {"model": "tn-pcfg"}, ("mbr",), 0.5) for p in (30, 60, 120)]
 FIGURES = {
     "across-treebanks-main",
     "alignment-de-tn-pcfg-30",
     "alignment-de-tn-pcfg-60",
     "alignment-en-tn-pcfg-30",
     "alignment-en-tn-pcfg-60",
+    "alignment-en-tn-pcfg-120",
     "curves-main-de",
-    "curves-main-en",
+    "curves-sizes-en",
     "f1-by-length-main-de",
-    "f1-by-length-main-en",
+    "f1-by-length-sizes-en",
     "recall-by-label-main-de",
-    "recall-by-label-main-en",
+    "recall-by-label-sizes-en",
     "symbols-en-tn-pcfg",
 }
 
 
 @pytest.fixture(scope="module", name="folder")
 def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_folder(tmp_path_factory.mktemp("report") / "runs", {"main": (["en", "de"], SWEEP)})
+    groups = {"main": (["en", "de"], SWEEP[:2]), "sizes": (["en"], SWEEP)}
+    return make_folder(tmp_path_factory.mktemp("report") / "runs", groups)
 
 
 @pytest.fixture(scope="module", name="out")

@@ -14,6 +14,8 @@ from ramify.report.tables import Cell, Number, Part, Table, columns, mean
 
 KIND = ("model", "compound", "activation")
 """Settings that make another family of grammars."""
+LEAST_SIZES = 3
+"""Two make no curve; their scores stand below each other anyway."""
 UNIMPORTANT = {"preterminals", "seed", "device", "checkpoint_minutes"}
 
 
@@ -78,8 +80,7 @@ def find_series(runs: Runs) -> list[Series]:
                 by_size: dict[int, list[Result]] = {}
                 for of in group:
                     by_size.setdefault(_size(of[0]), of)
-                # Two sizes make no curve: of other treebanks than the first their scores stand side by side anyway.
-                if len(by_size) > (1 if data == runs.datasets[0] else 2):
+                if len(by_size) >= LEAST_SIZES:
                     family = str(loose[0].settings.get("model", "model"))
                     name = family if len(finer) == 1 and _plain(loose[0]) else f"{group[0][0].model} and others"
                     found.append(Series(data, name, dict(sorted(by_size.items()))))

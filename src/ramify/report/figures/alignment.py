@@ -15,12 +15,14 @@ def draw_alignment(labels: list[str], symbols: list[str], values: list[list[floa
     import matplotlib as mpl
     import numpy as np
     from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap
     from matplotlib.patches import Rectangle
 
     figure = new_figure(PAGE, 1.15 + 0.22 * len(labels))
     axes = figure.subplots()
     shares = np.array(values)
-    colours = mpl.colormaps["viridis_r"]
+    # From a blue that is still seen on white to nearly black.
+    colours = ListedColormap(mpl.colormaps["Blues"](np.linspace(0.12, 1, 256)))
     for row, column in np.argwhere(shares >= LEAST):
         cell = Rectangle((column, row), 1, 1, facecolor=colours(shares[row, column]), edgecolor="white", clip_on=False)
         axes.add_patch(cell)
@@ -43,6 +45,6 @@ def draw_alignment(labels: list[str], symbols: list[str], values: list[list[floa
             ha="center",
             va="center",
             fontsize=6,
-            color="white" if share > 0.4 else "black",
+            color="white" if share > 0.5 else "black",
         )
     return figure

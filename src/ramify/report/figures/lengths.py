@@ -30,7 +30,7 @@ def draw_lengths(
             )
         )
     axes.set_xticks(range(len(bins)), [x.replace("-", "–") for x in bins])
-    axes.set(xlabel="words in the sentence", ylabel="S-F1", ylim=(0, None))
+    axes.set(xlabel="words in the sentence", ylabel="S-F1", ylim=(-2, None))
     axes.grid(axis="y", linewidth=0.3, color="#cccccc")
     legend_below(figure, handles, list(values))
     return figure

@@ -131,8 +131,24 @@ def _as_svg(figure: Any, name: str) -> str:
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", out.getvalue(), flags=re.DOTALL)
     svg = re.sub(r'\s*<g id="[^"]*"/>', "", svg)
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    return re.sub(r'\b(d|x|y|transform)="([^"]*)"', _rounded, svg)
+    svg = _without_idle_groups(re.sub(r'<g id="[^"]*"', "<g", svg))
+    svg = re.sub(r' transform="rotate\(-?0 [^"]*"', "", svg)
+    return re.sub(r"\n\s+", "\n", re.sub(r'\b(d|x|y|transform)="([^"]*)"', _rounded, svg))
+
+
+def _without_idle_groups(svg: str) -> str:
+    """Most groups have no attributes, so that nothing is lost without them but a third of the file."""
+    kept: list[bool] = []
+    parts = []
+    for part in re.split(r"(</?g\b[^>]*>)", svg):
+        if part == "</g>":
+            keep = kept.pop()
+        else:
+            keep = part != "<g>"
+            if part.startswith("<g") and not part.endswith("/>"):
+                kept.append(keep)
+        parts.append(part if keep else "")
+    return "".join(parts)
 
 
 def _rounded(attribute: re.Match[str]) -> str:

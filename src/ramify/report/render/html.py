@@ -11,7 +11,7 @@ def table_html(table: Table) -> str:
     """Title, table and notes; every text in it is escaped."""
     kinds = [_classes(table, place) for place in range(len(table.columns))]
     heads = "".join(
-        f'<th scope="col"{kind}>{escape(column.head)}</th>'
+        f'<th scope="col"{kind}>{_head(column.head)}</th>'
         for column, kind in zip(table.columns, kinds, strict=True)
     )  # fmt: skip
     rows = []
@@ -30,6 +30,11 @@ def table_html(table: Table) -> str:
     if table.folded:
         return f"<details><summary>{title}</summary>{body}</details>"
     return f'<section class="table"><h3>{title}</h3>{body}</section>'
+
+
+def _head(text: str) -> str:
+    """Broken between words alone, not at the hyphens of a name."""
+    return " ".join(f"<span>{escape(word)}</span>" for word in text.split())
 
 
 def _classes(table: Table, place: int) -> str:
