@@ -308,23 +308,25 @@ def test_the_run_with_the_best_dev_likelihood_is_shown(tmp_path: Path) -> None:
 
 
 def test_cost(tmp_path: Path) -> None:
-    more = {"parameters": 3_600_000, "peak_memory_mb": 500.0, "threads": 2, "machine": "CPU"}
+    more = {"parameters": 3_600_000, "peak_memory_mb": 500.0, "threads": 2}
     runs = made(
         tmp_path,
-        tiny("en", "a", 0, 50.0, seconds_per_epoch=10.0, **more),
-        tiny("en", "a", 1, 50.0, seconds_per_epoch=20.0, **more),
+        tiny("en", "a", 0, 50.0, seconds_per_epoch=10.0, machine="CPU", **more),
+        tiny("en", "a", 1, 50.0, seconds_per_epoch=20.0, machine="CPU", **more),
     )
-    assert rows(table_of(cost(runs))) == [
-        {
-            "model": "a",
-            "seeds": Number(2, digits=0),
-            "parameters, millions": Number(3.6, None, 2),
-            "seconds an epoch": Number(15.0, 5.0),
-            "epochs": None,
-            "peak memory, MB": Number(500.0, 0.0, 0),
-            "hardware": "CPU, 2 threads",
-        }
-    ]
+    expected = {
+        "model": "a",
+        "seeds": Number(2, digits=0),
+        "parameters, millions": Number(3.6, None, 2),
+        "seconds an epoch": Number(15.0, 5.0),
+        "epochs": None,
+        "peak memory, MB": Number(500.0, 0.0, 0),
+    }
+    table = table_of(cost(runs))
+    assert rows(table) == [expected]
+    assert "Hardware: CPU, 2 threads." in table.notes
+    other = made(tmp_path, tiny("en", "b", 0, 50.0, machine="Other", **more))
+    assert [row["hardware"] for row in rows(table_of(cost(other)))] == ["CPU, 2 threads", "Other, 2 threads"]
 
 
 def test_groups_show_the_decoders_of_their_plan(tmp_path: Path) -> None:

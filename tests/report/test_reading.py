@@ -108,6 +108,49 @@ def test_a_plan_cannot_point_outside_of_its_folder(tmp_path: Path) -> None:
     assert all("outside" in problem.why for problem in problems)
 
 
+def test_runs_may_be_behind_a_link(tmp_path: Path) -> None:
+    put(tmp_path / "disk", tiny("en", "a", 0, 50.0))
+    run = {"data": "en", "model": "a", "seed": 0, "decoders": ["mbr"], "path": "runs/en/a/seed-0"}
+    write(tmp_path / "in" / "experiment.json", {"groups": [{"name": "g", "runs": [run]}]})
+    (tmp_path / "in" / "runs").symlink_to(tmp_path / "disk" / "runs")
+    found = read_runs(tmp_path / "in")
+    assert (len(found.results), found.problems) == (1, [])
+
+
+def test_names_as_long_as_they_may_be_and_seeds_as_large(tmp_path: Path) -> None:
+    data, model = "d" * 100, "m" * 100
+    seeds = [2**53, 2**53 + 1, 2**63 - 1]
+    runs = [{"data": data, "model": model, "seed": seed, "decoders": ["mbr"]} for seed in seeds]
+    write(tmp_path / "experiment.json", {"groups": [{"name": "g", "runs": runs}]})
+    for seed in seeds:
+        put(tmp_path, tiny(data, model, seed, 50.0))
+    found = read_runs(tmp_path)
+    assert found.problems == []
+    assert [r.seed for r in found.of(data, model, found.groups[0])] == seeds
+
+
+def test_a_model_may_be_called_baselines(tmp_path: Path) -> None:
+    run = put(tmp_path, tiny("en", "baselines", 0, 50.0)).parent.parent
+    write(run / "config.json", {"format": 2})
+    assert read_runs(tmp_path).problems == []
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
+    put(tmp_path, tiny("en", "a", 0, 50.0))
+    runs = [{"data": "en", "model": "语" * 90, "seed": 0, "decoders": ["mbr"]}]
+    write(tmp_path / "experiment.json", {"groups": [{"name": "g", "runs": runs}]})
+    assert [problem.what for problem in read_runs(tmp_path).problems] == ["missing"]
+
+
+def test_failed_baselines_are_told_once(tmp_path: Path) -> None:
+    put(tmp_path, tiny("en", "a", 0, 50.0))
+    runs = [{"data": "en", "model": "a", "seed": 0, "decoders": ["mbr"]}]
+    plan = {"groups": [{"name": "g", "runs": runs}], "baselines": ["left", "right"]}
+    write(tmp_path / "experiment.json", plan)
+    write(tmp_path / "baselines" / "en" / "failed.json", {"error": "no trees"})
+    assert [(problem.what, problem.why) for problem in read_runs(tmp_path).problems] == [("failed", "no trees")]
+
+
 def test_the_same_run_counts_once(tmp_path: Path) -> None:
     put(tmp_path, tiny("en", "a", 0, 50.0))
     write(tmp_path / "copy" / "results" / "mbr.json", tiny("en", "a", 0, 60.0))

@@ -90,8 +90,8 @@ def test_latex_has_no_signs_of_its_own_from_a_name(name: str) -> None:
     # Without the commands that stand for signs no sign is left that LaTeX would take for its own.
     for command in (r"\textbackslash{}", r"\textasciicircum{}", r"\textasciitilde{}", r"\ldots{}", r"$\pm$", r"$\leq$"):
         plain = plain.replace(command, "")
-    plain = re.sub(r"\\text(less|greater|bar|quotedbl)\{\}|\$\\to\$|\\[{}$&#%_]", "", plain)
-    assert not set(plain) & set("\\{}$&#%_^~<>|")
+    plain = re.sub(r"\\text(less|greater|bar)\{\}|\{[\[*]\}|\$\\to\$|\\[{}$&#%_]", "", plain)
+    assert not set(plain) & set("\\{}$&#%_^~<>|[*")
 
 
 def test_latex_notes_stay_comments() -> None:

@@ -67,8 +67,9 @@ def make_report(folder: Path, out: Path | None = None, on_figure: Callable[[], N
     notes = []
     drawings: dict[str, str] = {}
     _make_folder(out)
-    # From now on the folder is known as a report's, also to the next one if this one is killed.
-    write_atomically(out / PAGE, page_html(Runs(f"{runs.title} (is being made)", [], []), [], [], {}).encode())
+    if not (out / PAGE).exists():
+        # From now on the folder is known as a report's, also to the next one if this one is killed.
+        write_atomically(out / PAGE, page_html(Runs(f"{runs.title} (is being made)", [], []), [], [], {}).encode())
     _make_folder(out / TABLES)
     if find_spec("matplotlib") is None:
         notes.append(NO_FIGURES)
@@ -77,11 +78,13 @@ def make_report(folder: Path, out: Path | None = None, on_figure: Callable[[], N
         drawings = dict(_draw(sections, out / FIGURES, on_figure))
     tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
     for table in tables:
-        write_atomically(out / TABLES / f"{table.name}.tex", table_latex(table).encode())
+        if table.in_print:
+            write_atomically(out / TABLES / f"{table.name}.tex", table_latex(table).encode())
         write_atomically(out / TABLES / f"{table.name}.csv", table_csv(table).encode())
     write_atomically(out / MARKDOWN, page_markdown(runs, sections, notes, set(drawings)).encode())
     # The page last: whoever sees it finds everything it speaks of.
     write_atomically(out / PAGE, page_html(runs, sections, notes, drawings).encode())
+    notes += _others(out, {*(table.name for table in tables), *drawings})
     return Report(out / PAGE, len(runs.results), len(tables), len(drawings), runs.problems, notes)
 
 
@@ -106,6 +109,17 @@ def _make_folder(path: Path) -> None:
         path.mkdir(exist_ok=True)
     except OSError as error:
         raise RamifyError(f"{path}: cannot be made ({error.strerror}); give another folder with --out.") from error
+
+
+def _others(out: Path, made: set[str]) -> list[str]:
+    """A note on tables and figures that this report did not make: of an earlier one they may have other figures."""
+    there = sorted(
+        path.name for folder in (TABLES, FIGURES) for path in (out / folder).glob("*") if path.stem not in made
+    )
+    if not there:
+        return []
+    names = ", ".join(there[:3]) + (" and others" if len(there) > 3 else "")
+    return [f"{out} also has {names}, which are not of this report; remove them if they are of an earlier one."]
 
 
 def _with_own_names(sections: Iterator[Section]) -> Iterator[Section]:

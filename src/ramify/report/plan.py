@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.report.record import BadRecordError, named, whole
+from ramify.report.record import BadRecordError, named, seed_of
 from ramify.report.results import Group
 
 PLAN = "experiment.json"
@@ -52,7 +52,7 @@ def _group(entry: dict[str, Any], otherwise: str) -> Group:
         data, model = named(run.get("data")), named(run.get("model"))
         if data and model and model not in models.setdefault(data, []):
             models[data].append(model)
-        planned |= {(data, model, whole(run.get("seed")), decoder) for decoder in _names(run.get("decoders"))}
+        planned |= {(data, model, seed_of(run.get("seed")), decoder) for decoder in _names(run.get("decoders"))}
     called = named(entry.get("name")) or otherwise
     return Group(called, named(entry.get("title")) or called, models, frozenset(planned) or None)
 

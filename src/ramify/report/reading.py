@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ramify.errors import RamifyError
 from ramify.report.plan import PLAN, Plan, no_plan, plan_of
-from ramify.report.record import BadRecordError, load, result_of, text
+from ramify.report.record import BadRecordError, load, path_name, result_of, text
 from ramify.report.results import Group, Problem, Result, Runs
-from ramify.report.unfinished import FAILED, unfinished
+from ramify.report.unfinished import CONFIG, FAILED, is_kind, run_folder, unfinished
 
 
 def read_runs(folder: Path) -> Runs:
@@ -20,12 +20,12 @@ def read_runs(folder: Path) -> Runs:
     problems: list[Problem] = []
     plan = _plan(folder, problems)
     results: list[Result] = []
-    for path in _results_files(folder):
+    for path in _results_files(folder, plan):
         place = path.relative_to(folder)
         try:
             results.append(result_of(load(path), place))
         except BadRecordError as error:
-            problems.append(Problem("broken", text(place.as_posix(), 200), str(error)))
+            problems.append(Problem("broken", path_name(place), str(error)))
     results = _once(results, problems)
     problems += unfinished(folder, plan, results, {problem.where for problem in problems})
     if not results and not problems:
@@ -46,9 +46,13 @@ def _plan(folder: Path, problems: list[Problem]) -> Plan:
         return no_plan()
 
 
-def _results_files(folder: Path) -> Iterator[Path]:
+def _results_files(folder: Path, plan: Plan) -> Iterator[Path]:
     """By their places, in an order that a person would give them: seed-10 after seed-9."""
-    found = {*folder.rglob("results/*.json"), *folder.rglob("baselines/*/*.json")}
+    found = {path for path in folder.rglob("baselines/*/*.json") if not (path.parent / CONFIG).exists()}  # of no model
+    found.update(folder.rglob("results/*.json"))
+    # The runs may be on another disk, behind a link that a search does not follow.
+    for run in filter(None, (run_folder(folder, place) for place in plan.runs)):
+        found.update((run / "results").glob("*.json") if is_kind(run / "results", Path.is_dir) else ())
     return iter(sorted((p for p in found if not p.name.startswith(".") and p.name != FAILED), key=_natural))
 
 

@@ -12,7 +12,7 @@ from ramify.report.results import Epoch, Induced, LabelScore, LengthScore, Resul
 FORMAT = 1
 LARGEST = 1e15
 LARGEST_FILE = 64 * 2**20
-LONGEST_NAME = 100
+LONGEST_NAME, LONGEST_PATH = 100, 1000
 
 
 class BadRecordError(Exception):
@@ -73,7 +73,7 @@ def result_of(record: Any, place: Path) -> Result:
         parameters=whole(record.get("parameters")),
         memory_mb=number(record.get("peak_memory_mb")),
         machine=_machine(record),
-        path=text(place.as_posix(), 200),
+        path=path_name(place),
     )
 
 
@@ -89,6 +89,16 @@ def text(value: Any, longest: int = 60) -> str:
 def named(value: Any) -> str:
     """Of data, a model or a group: as long as an experiment allows, so that no two become alike."""
     return text(value, LONGEST_NAME)
+
+
+def path_name(place: Path) -> str:
+    """Of a file or folder below that of the experiment."""
+    return text(place.as_posix(), LONGEST_PATH)
+
+
+def seed_of(value: Any) -> int | None:
+    """As an experiment may have it; too large for a float to tell it from the next one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
 
 
 def number(value: Any) -> float | None:
@@ -115,9 +125,9 @@ def _names(record: dict[str, Any], place: Path, is_baseline: bool) -> tuple[str,
     parents = [part.name for part in place.parents if part.name]
     above = [*parents, "", "", "", ""]
     data, model = (above[0], place.stem) if is_baseline else (above[3], above[2])
-    seed = whole(record.get("seed"))
+    seed = seed_of(record.get("seed"))
     if seed is None and not is_baseline and above[1].startswith("seed-") and above[1][5:].isdecimal():
-        seed = int(above[1][5:14])
+        seed = int(above[1][5:24])
     names = named(record.get("data")) or named(data), named(record.get("model")) or named(model)
     if not all(names):
         raise BadRecordError("does not say which data and model it is of")

@@ -62,6 +62,8 @@ class Table:
     """What the headings of the parts are; where a table is flat they become its first column"""
     folded: bool = False
     """Shown on the page only when it is opened"""
+    in_print: bool = True
+    """Whether it is also made for LaTeX; a long flat table is for programs"""
 
     def __post_init__(self) -> None:
         for part in self.parts:

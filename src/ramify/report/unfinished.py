@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ramify.report.plan import PLAN, Plan
-from ramify.report.record import LARGEST_FILE, BadRecordError, load, text
+from ramify.report.record import LARGEST_FILE, BadRecordError, load, path_name, text
 from ramify.report.results import Problem, Result
 
-FAILED, METRICS = "failed.json", "metrics.jsonl"
+CONFIG, FAILED, METRICS = "config.json", "failed.json", "metrics.jsonl"
 
 
 def unfinished(folder: Path, plan: Plan, results: list[Result], broken: set[str]) -> Iterator[Problem]:
@@ -21,11 +21,11 @@ def unfinished(folder: Path, plan: Plan, results: list[Result], broken: set[str]
     begun = {str(Path(path).parent.parent) for path in there}
     told: set[str] = set()
     for place, decoders in plan.runs.items():
-        path = _inside(folder, place)
+        path = run_folder(folder, place)
         if path is None:
             yield Problem("broken", PLAN, f"has a run outside of its folder: {text(place)}")
             continue
-        name = _shown(path, folder)
+        name = path_name(path.relative_to(folder))
         lacking = [decoder for decoder in decoders if f"{name}/results/{decoder}.json" not in there]
         told.add(name)
         if name not in begun or lacking:
@@ -38,34 +38,36 @@ def unfinished(folder: Path, plan: Plan, results: list[Result], broken: set[str]
             yield Problem("missing", file, "was not counted")
     for file in (FAILED, METRICS):
         for found in sorted(folder.rglob(file)):
-            name = _shown(found.parent.resolve(), folder)
+            name = path_name(found.parent.relative_to(folder))
             if name not in begun and name not in told:
                 told.add(name)
                 yield _state(found.parent, name, [])
 
 
-def _inside(folder: Path, place: str) -> Path | None:
-    try:
-        path = (folder / place).resolve()
-        return path if path.is_relative_to(folder.resolve()) else None
-    except (OSError, ValueError):
-        return None
-
-
-def _shown(path: Path, folder: Path) -> str:
-    return text(path.relative_to(folder.resolve()).as_posix(), 200)
+def run_folder(folder: Path, place: str) -> Path | None:
+    """Where a planned run is; None if the plan leads out of the folder."""
+    relative = Path(place)
+    return None if relative.is_absolute() or ".." in relative.parts or "\0" in place else folder / relative
 
 
 def _state(run: Path, name: str, lacking: list[str]) -> Problem:
-    if (run / FAILED).is_file():
+    if is_kind(run / FAILED, Path.is_file):
         return Problem("failed", name, _reason(run / FAILED))
     if lacking:
         return Problem("half-finished", name, f"no results by {', '.join(lacking)} yet")
-    if not run.is_dir():
+    if not is_kind(run, Path.is_dir):
         return Problem("missing", name, "was not begun")
     epochs = _epochs_done(run / METRICS)
     trained = f"after {epochs} epoch{'s' * (epochs != 1)} of training" if epochs else "before the end of an epoch"
     return Problem("half-finished", name, f"stopped {trained}, or is still at work: no results yet")
+
+
+def is_kind(path: Path, kind: Callable[[Path], bool]) -> bool:
+    """`Path.is_file` or `Path.is_dir`, whatever the path is."""
+    try:
+        return kind(path)
+    except OSError:  # in a folder that nobody may read, or with a name that no folder can have
+        return False
 
 
 def _reason(path: Path) -> str:

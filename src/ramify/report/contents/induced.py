@@ -122,7 +122,7 @@ def _of_run(run: Result, notes: list[str], folded: bool) -> list[Table | Picture
         parts = sorted(of.subtypes.get(label, ()), key=lambda subtype: -subtype.count)[:SUBTYPES]
         total = sum(of.alignment.get(label, {}).values())
         for number, subtype in enumerate(parts):
-            words = ", ".join(f"{word} {count}" for word, count in subtype.first_words)
+            words = ", ".join(f"{word} {count}" for word, count in subtype.first_words) or "nothing tells it apart"
             share = figure(100 * subtype.count / total) if total else None
             rows.append((label if number == 0 else "", subtype.nonterminal, figure(subtype.count, 0), share, words))
     if rows:

@@ -31,8 +31,8 @@ def _table(runs: Runs, group: Group) -> Table | None:
         return None
     decoders = decoders_of(shown) or [""]
     names = [decoder_name(decoder) for decoder in decoders]
-    ours = [head for name in names for head in (f"S-F1 {name}", f"max {name}")]
-    theirs = [head for name in names for head in (f"published {name}", f"published max {name}")]
+    ours = [head.strip() for name in names for head in (f"S-F1 {name}", f"max {name}")]
+    theirs = [head.strip() for name in names for head in (f"published {name}", f"published max {name}")]
     heads = [*columns("model", "seeds", *ours, "perplexity"), *(Column(head, faint=True) for head in theirs)]
     several = len(group.models) > 1
     parts = []

@@ -37,8 +37,9 @@ class Section:
 
 
 def name_of(*parts: str) -> str:
-    """A file's name from names of any kind."""
-    return "-".join(filter(None, (re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") for part in parts)))[:80] or "x"
+    """A file's name from names in any script."""
+    name = "-".join(filter(None, (re.sub(r"[\W_]+", "-", part.lower()).strip("-") for part in parts)))
+    return name.encode("utf-8", "ignore")[:200].decode("utf-8", "ignore") or "x"
 
 
 def decoder_name(decoder: str) -> str:

@@ -25,6 +25,8 @@ def cost(runs: Runs) -> Section | None:
     heads = columns(
         "model", "seeds", "parameters, millions", "seconds an epoch", "epochs", "peak memory, MB", "hardware"
     )  # fmt: skip
+    if len({r.machine for r in shown}) == 1:  # which a note tells
+        heads, rows = heads[:-1], {data: [row[:-1] for row in lines] for data, lines in rows.items()}
     parts = [Part(lines, data if len(rows) > 1 else "") for data, lines in rows.items()]
     title = "Time, parameters and memory" + ("" if len(rows) > 1 else f": {next(iter(rows))}")
     return Section("Cost", _ABOUT_COST, [Table("cost", title, heads, parts, provenance(shown), "data")])
@@ -89,7 +91,7 @@ def every_run(runs: Runs) -> Section | None:
         (
             r.data,
             f"{r.model} (baseline)" if r.is_baseline else r.model,
-            figure(r.seed, 0),
+            "" if r.seed is None else str(r.seed),
             r.decoder,
             Number(r.f1, r.f1_std, 2),
             figure(r.corpus_f1, 2),
@@ -106,5 +108,6 @@ def every_run(runs: Runs) -> Section | None:
     ]
     if not rows:
         return None
-    table = Table("runs", f"All {len(rows)} results", heads, [Part(rows)], ["One row a seed and decoder."], folded=True)
+    title, note = f"All {len(rows)} results", "One row a seed and decoder."
+    table = Table("runs", title, heads, [Part(rows)], [note], folded=True, in_print=False)
     return Section("Every run", "", [table])

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ramify.report.results import Spread
@@ -23,7 +24,6 @@ _GREYS = ("#444444", "#777777", "#999999", "#555555", "#888888")
 _BASELINE_MARKS = {"left": "<", "right": ">", "random": "x", "balanced": "+", "oracle": "*"}
 
 _SETTINGS: Any = {
-    "font.family": ["DejaVu Sans"],
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
@@ -42,6 +42,13 @@ _SETTINGS: Any = {
     # A name with dollar signs in it is a name, no formula.
     "text.parse_math": False,
 }
+
+
+_OTHER_SCRIPTS = (
+    "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans CJK KR", "WenQuanYi Zen Hei", "Noto Sans Arabic",
+    "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai", "Hiragino Sans", "PingFang SC",
+    "Microsoft YaHei", "Malgun Gothic", "Nirmala UI", "Arial Unicode MS",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,10 +76,19 @@ def drawing() -> Iterator[None]:
     """Matplotlib set as the figures want it, and as it was afterwards."""
     import matplotlib as mpl
 
-    with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
-        # Names may be in a script that the font lacks; in the SVG the reader's own font has it.
+    with mpl.rc_context({**_SETTINGS, "font.family": _fonts()}), warnings.catch_warnings():
+        # Names may be in a script that no font here has; in the SVG the reader's own font has it.
         warnings.filterwarnings("ignore", message="Glyph")
         yield
+
+
+@cache
+def _fonts() -> list[str]:
+    """Matplotlib's own, then what this machine has for scripts that it lacks."""
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return ["DejaVu Sans", *(name for name in _OTHER_SCRIPTS if name in installed)]
 
 
 def new_figure(width: float, height: float, names: Sequence[str] = ()) -> Any:

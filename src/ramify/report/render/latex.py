@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from ramify.report.tables import Cell, Column, Number, Table
 
+# A row that begins with [ or * would be taken for an argument of the command before it.
 _SIGNS = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\textquotedbl{}", "±": r"$\pm$", "≤": r"$\leq$", "→": r"$\to$", "…": r"\ldots{}",
+    "|": r"\textbar{}", '"': "''", "[": "{[}", "*": "{*}", "±": r"$\pm$", "≤": r"$\leq$", "→": r"$\to$",
+    "…": r"\ldots{}",
 }  # fmt: skip
 
 
 def table_latex(table: Table) -> str:
-    r"""A `table` with its caption and label; it needs \usepackage{booktabs} and \usepackage{xcolor}."""
+    """A `table` with its caption and label; one that would be wider than the text is made smaller."""
     numeric = [table.is_numeric(place) for place in range(len(table.columns))]
     heads = " & ".join(_faint(escape(column.head), column) for column in table.columns)
     lines = [
-        "% needs booktabs and xcolor",
+        "% needs the packages booktabs, graphicx and xcolor; other scripts than Latin need XeLaTeX or LuaLaTeX",
         *(f"% {note}" for note in table.notes),
         r"\begin{table}",
         r"\centering",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{{''.join('r' if n else 'l' for n in numeric)}}}",
         r"\toprule",
         rf"{heads} \\",
@@ -34,7 +37,7 @@ def table_latex(table: Table) -> str:
         ]
     lines += [
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
         rf"\caption{{{escape(table.title)}. {escape(' '.join(table.notes))}}}",
         rf"\label{{tab:{table.name}}}",
         r"\end{table}",

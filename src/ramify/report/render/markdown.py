@@ -6,7 +6,7 @@ import re
 
 from ramify.report.tables import Cell, Number, Table
 
-_SIGNS = re.compile(r"([\\`*_{}\[\]()#|~!])")
+_SIGNS = re.compile(r"([\\`*_{}\[\]()#|~!$])")
 
 
 def table_markdown(table: Table) -> str:
