@@ -45,7 +45,7 @@ def _cost_row(model: str, of: list[Result]) -> tuple[Cell, ...]:
         Number(len(of), digits=0),
         figure(parameters and parameters / 1e6, 2),
         mean(spread(r.seconds_per_epoch for r in of)),
-        mean(spread(len(r.epochs) or None for r in of)),
+        mean(spread(len(r.epochs) or None for r in of), 0),
         mean(spread(r.memory_mb for r in of), 0),
         "; ".join(dict.fromkeys(r.machine for r in of if r.machine)),
     )

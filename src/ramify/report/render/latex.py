@@ -14,16 +14,19 @@ _SIGNS = {
 
 
 def table_latex(table: Table) -> str:
-    """A `table` with its caption and label; one that would be wider than the text is made smaller."""
-    numeric = [table.is_numeric(place) for place in range(len(table.columns))]
-    heads = " & ".join(_faint(escape(column.head), column) for column in table.columns)
+    """A `table` with its caption and label; one that would be wider than the text is made smaller.
+
+    The notes are comments: signatures are no caption, and may be in a script that not every LaTeX can set.
+    """
+    sides = ["r" if table.is_numeric(place) else "l" for place in range(len(table.columns))]
+    heads = " & ".join(_faint(_head(c.head, side), c) for c, side in zip(table.columns, sides, strict=True))
     lines = [
         "% needs the packages booktabs, graphicx and xcolor; other scripts than Latin need XeLaTeX or LuaLaTeX",
         *(f"% {note}" for note in table.notes),
         r"\begin{table}",
         r"\centering",
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-        rf"\begin{{tabular}}{{{''.join('r' if n else 'l' for n in numeric)}}}",
+        rf"\begin{{tabular}}{{{''.join(sides)}}}",
         r"\toprule",
         rf"{heads} \\",
     ]
@@ -38,7 +41,7 @@ def table_latex(table: Table) -> str:
     lines += [
         r"\bottomrule",
         r"\end{tabular}}",
-        rf"\caption{{{escape(table.title)}. {escape(' '.join(table.notes))}}}",
+        rf"\caption{{{escape(table.title)}.}}",
         rf"\label{{tab:{table.name}}}",
         r"\end{table}",
     ]
@@ -48,6 +51,12 @@ def table_latex(table: Table) -> str:
 def escape(line: str) -> str:
     """`line` as LaTeX text."""
     return "".join(_SIGNS.get(sign, sign) for sign in line)
+
+
+def _head(text: str, side: str) -> str:
+    """Its words below each other, so that it is no wider than what stands below it."""
+    words = [escape(word) for word in text.split()]
+    return rf"\shortstack[{side}]{{" + r"\\".join(words) + "}" if len(words) > 1 else "".join(words)
 
 
 def _cell(cell: Cell) -> str:
