@@ -201,7 +201,8 @@ _ORDERS = {
     "use": "the most used first",
     "expected use": "in the order of their expected use in a sentence drawn from the grammar",
     "number": "in the order of their numbers: how often each is expected cannot be told, as sentences drawn from the "
-    f"grammar have no finite expected length or it has more than {MOST_SOLVED:,} nonterminals",
+    "grammar have no finite expected length (or one so long that rounding may have made it up) or it has more than "
+    f"{MOST_SOLVED:,} nonterminals",
 }
 
 
