@@ -355,6 +355,10 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
         (["nowhere.txt"], "", "cannot be read"),
         (["--overwrite"], "", "--overwrite is about a file"),
         (["--out", "nowhere/a.html"], "", "there is no folder nowhere"),
+        (["--out", "grammar.pdf"], "", "should end in .txt, .md, .json, .html, .htm"),
+        (["--out", "grammar"], "", "or give --format"),
+        (["--out", "-"], "", "--out takes the name of a file"),
+        (["--out", ".", "--format", "json"], "", "is a folder"),
         (["--symbols", "0"], "", "--symbols"),
         (["-", "--tokenise", "klingon!"], "the dog", "klingon"),
     ],
@@ -364,6 +368,27 @@ def test_mistakes_are_one_sentence(rules, arguments, given, message):
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_link_stays_and_its_target_is_written(rules, tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link.json"
+    link.symlink_to(target.name)
+    assert ramify("grammar", "-m", rules, "--out", link).returncode == 0  # it led nowhere
+    assert json.loads(target.read_text())["order"] == "expected use"
+    target.write_text("mine")
+    assert "is there already" in ramify("grammar", "-m", rules, "--out", link).stderr
+    assert target.read_text() == "mine"
+    assert ramify("grammar", "-m", rules, "--out", link, "--overwrite").returncode == 0
+    assert link.is_symlink()
+    assert target.read_text().startswith("{")
+    (tmp_path / "round.json").symlink_to("round.json")
+    assert "leads back to itself" in ramify("grammar", "-m", rules, "--out", tmp_path / "round.json").stderr
+
+
+def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)  # whoever runs the tests may be allowed everything
+    result = ramify("grammar", "-m", "nowhere", "--out", tmp_path / "a.json")
+    assert (result.returncode, "nothing can be written into" in result.stderr) == (2, True)
 
 
 def test_a_real_treebank_has_the_purity_of_its_scores(data_folder):
