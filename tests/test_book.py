@@ -107,6 +107,14 @@ def test_remarks_on_a_text(book: Book):
     assert "89% have the gold label" in labels
 
 
+def test_one_of_a_kind_is_no_plural(tmp_path):
+    [remark] = book_of(parser_of("S -> A A [1.0]\nA -> 'a' [1.0]"), "a a\n", tmp_path).remarks()
+    assert remark == (
+        "1 sentence of text has 1 constituent of two words or more and 2 words; 1 nonterminal and 1 preterminal are "
+        "used. Shown are the only nonterminal and the only preterminal, the most used first."
+    )
+
+
 def test_plain_text_has_no_gold_labels(tmp_path):
     book = book_of(parser_of(RULES), "the dog saw a cat\n\nThe dog saw the dog\n", tmp_path, Extent(2, 1, 1, 1))
     assert len(book.nonterminals) == len(book.preterminals) == 2
@@ -129,6 +137,14 @@ def test_without_a_text_the_grammar_tells_of_itself(tmp_path):
     assert phrase.rules[1].right.meaning == ""  # no two words are a PP
     assert list(book.remarks())[1] == "A sentence drawn from the grammar has 7.0 words on average."
     assert (phrase.count, phrase.phrases, phrase.first_words) == (None, (), ())
+
+
+def test_preterminals_of_the_same_word_leave_room_for_other_pairs(tmp_path):
+    same = " | ".join(f"A{i} A{j} [0.06]" for i in range(4) for j in range(4))
+    words = "\n".join(f"A{i} -> 'a' [1.0]" for i in range(4))
+    parser = parser_of(f"S -> {same} | B A0 [0.03] | A0 B [0.01]\n{words}\nB -> 'b' [1.0]")
+    book = book_of(parser, None, tmp_path, Extent(examples=3))
+    assert [pair for pair, _ in book.nonterminals[0].pairs] == ["a a", "b a", "a b"]
 
 
 def test_sentences_without_end(tmp_path):
@@ -355,6 +371,10 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
         (["nowhere.txt"], "", "cannot be read"),
         (["--overwrite"], "", "--overwrite is about a file"),
         (["--out", "nowhere/a.html"], "", "there is no folder nowhere"),
+        (["--decoder", "viterbi"], "", "--decoder is about a text"),
+        (["--split-sentences"], "", "--split-sentences is about a text"),
+        (["--tokenise", "en"], "", "--tokenise is about a text"),
+        (["--input", "text"], "", "--input is about a text"),
         (["--out", "grammar.pdf"], "", "should end in .txt, .md, .json, .html, .htm"),
         (["--out", "grammar"], "", "or give --format"),
         (["--out", "-"], "", "--out takes the name of a file"),

@@ -31,6 +31,8 @@ ENDINGS: dict[str, Format] = {
     ".htm": "html",
 }
 PLAIN_WIDTH = 100
+DECODER: Decoder = "mbr"
+INPUT: Input = "auto"
 
 
 @app.command(epilog="Example: ramify grammar -m runs/mine test.trees --out grammar.html")
@@ -48,8 +50,8 @@ def grammar(
     examples: Annotated[int, typer.Option(min=1, help="Typical phrases of a nonterminal.")] = 10,
     words: Annotated[int, typer.Option(min=1, help="First and last words; words of a preterminal.")] = 8,
     rules: Annotated[int, typer.Option(min=1, help="Strongest rules of a nonterminal.")] = 5,
-    decoder: Decoder = "mbr",
-    input: Input = "auto",
+    decoder: Decoder = DECODER,
+    input: Input = INPUT,
     tokenise: Tokenise = None,
     split_sentences: Split = False,
     out: Annotated[Optional[Path], typer.Option(help="File to write to.")] = None,  # noqa: UP045
@@ -63,6 +65,8 @@ def grammar(
 
     if out is None and overwrite:
         raise RamifyError("--overwrite is about a file; give its name with --out.")
+    if text is None:
+        _check_no_text_wanted(decoder, input, tokenise, split_sentences)
     place = None if out is None else place_for(out, overwrite)
     chosen = format or ("terminal" if out is None else _format_of(out))
     parser = load(model, device)
@@ -75,6 +79,18 @@ def grammar(
         _print(book, Console(highlight=False))
     else:
         print_lines([_plain(book, chosen).removesuffix("\n")])
+
+
+def _check_no_text_wanted(decoder: Decoder, kind: Input, tokenise: str | None, split: bool) -> None:
+    about_text = {
+        "--decoder": decoder != DECODER,
+        "--input": kind != INPUT,
+        "--tokenise": tokenise is not None,
+        "--split-sentences": split,
+    }
+    for option, given in about_text.items():
+        if given:
+            raise RamifyError(f"{option} is about a text; give its name, or leave out {option}.")
 
 
 def _format_of(out: Path) -> Format:
