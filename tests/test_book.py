@@ -24,6 +24,7 @@ from ramify.corpus.streaming import SentenceStream
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.grammars import CPCFG, EMPCFG, NPCFG, TDPCFG, TNPCFG
 from ramify.parser import Parser, evaluate
+from ramify.printing import printable
 from tests.command import ramify
 
 RULES = """
@@ -106,6 +107,14 @@ def test_remarks_on_a_text(book: Book):
     assert "89% have the gold label" in labels
 
 
+def test_one_of_a_kind_is_no_plural(tmp_path):
+    [remark] = book_of(parser_of("S -> A A [1.0]\nA -> 'a' [1.0]"), "a a\n", tmp_path).remarks()
+    assert remark == (
+        "1 sentence of text has 1 constituent of two words or more and 2 words; 1 nonterminal and 1 preterminal are "
+        "used. Shown are the only nonterminal and the only preterminal, the most used first."
+    )
+
+
 def test_plain_text_has_no_gold_labels(tmp_path):
     book = book_of(parser_of(RULES), "the dog saw a cat\n\nThe dog saw the dog\n", tmp_path, Extent(2, 1, 1, 1))
     assert len(book.nonterminals) == len(book.preterminals) == 2
@@ -128,6 +137,14 @@ def test_without_a_text_the_grammar_tells_of_itself(tmp_path):
     assert phrase.rules[1].right.meaning == ""  # no two words are a PP
     assert list(book.remarks())[1] == "A sentence drawn from the grammar has 7.0 words on average."
     assert (phrase.count, phrase.phrases, phrase.first_words) == (None, (), ())
+
+
+def test_preterminals_of_the_same_word_leave_room_for_other_pairs(tmp_path):
+    same = " | ".join(f"A{i} A{j} [0.06]" for i in range(4) for j in range(4))
+    words = "\n".join(f"A{i} -> 'a' [1.0]" for i in range(4))
+    parser = parser_of(f"S -> {same} | B A0 [0.03] | A0 B [0.01]\n{words}\nB -> 'b' [1.0]")
+    book = book_of(parser, None, tmp_path, Extent(examples=3))
+    assert [pair for pair, _ in book.nonterminals[0].pairs] == ["a a", "b a", "a b"]
 
 
 def test_sentences_without_end(tmp_path):
@@ -213,7 +230,8 @@ def test_what_a_stranger_wrote_stays_text_in_the_page(tmp_path):
     assert not {tag for tag, _ in reader.elements} & {"b", "i"}
     assert not [name for _, attributes in reader.elements for name in attributes if name.startswith("on")]
     assert "<script>alert(x)</script>" in reader.content["bdi"]
-    assert "&amp;\x1b[m" in reader.content["bdi"]
+    assert "&amp;\ufffd[m" in reader.content["bdi"]
+    assert "\x1b" not in page
     assert not re.search(r"(?:src|href)=\"(?!#)", page)  # nothing is fetched
 
 
@@ -288,6 +306,35 @@ def test_markdown_and_terminal_take_no_orders_from_words(tmp_path):
     assert "<script>alert(x)</script>" in result.stdout
 
 
+PERSIAN, HINDI, HYPHENED = "می\u200cخواهم", "क्\u200dष", "Donau\u00addampf"
+SPELLING = f"""
+S -> A A [1.0]
+A -> '{PERSIAN}' [0.5] | '{HINDI}' [0.3] | '{HYPHENED}' [0.2]
+"""
+
+
+def test_joiners_and_soft_hyphens_are_spelling(tmp_path):
+    rules, text = tmp_path / "rules", tmp_path / "text"
+    rules.write_text(SPELLING, encoding="utf-8")
+    text.write_text(f"{PERSIAN} {HINDI}\n{HYPHENED} {PERSIAN}\n", encoding="utf-8")
+    for kind in ("terminal", "markdown", "html"):
+        told = ramify("grammar", "-m", rules, text, "--format", kind)
+        assert told.returncode == 0, told.stderr
+        assert "\ufffd" not in told.stdout
+        assert all(word in told.stdout for word in (PERSIAN, HINDI, HYPHENED))
+
+
+@pytest.mark.parametrize("sign", "\0\x1b\n\x9b\ud800\u2028\u2029\u202e\u2066\ufeff\ufff9\ue000\U000e0041\U000e0fff")
+def test_what_a_terminal_would_obey_is_not_printed(sign):
+    assert printable(f"a{sign}b") == "a\ufffdb"
+    assert printable(f"a{sign}b", instead="") == "ab"
+
+
+@pytest.mark.parametrize("sign", "é\u00a0\u00ad\u0600\u061c\u200c\u200d\u200f\u3000\U0001f600")
+def test_what_belongs_to_words_is_printed(sign):
+    assert printable(f"a{sign}b") == f"a{sign}b"
+
+
 def test_the_command_on_trees_and_text(rules, tmp_path):
     (tmp_path / "test.trees").write_text(TREES)
     told = ramify("grammar", "-m", rules, tmp_path / "test.trees")
@@ -324,6 +371,14 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
         (["nowhere.txt"], "", "cannot be read"),
         (["--overwrite"], "", "--overwrite is about a file"),
         (["--out", "nowhere/a.html"], "", "there is no folder nowhere"),
+        (["--decoder", "viterbi"], "", "--decoder is about a text"),
+        (["--split-sentences"], "", "--split-sentences is about a text"),
+        (["--tokenise", "en"], "", "--tokenise is about a text"),
+        (["--input", "text"], "", "--input is about a text"),
+        (["--out", "grammar.pdf"], "", "should end in .txt, .md, .json, .html, .htm"),
+        (["--out", "grammar"], "", "or give --format"),
+        (["--out", "-"], "", "--out takes the name of a file"),
+        (["--out", ".", "--format", "json"], "", "is a folder"),
         (["--symbols", "0"], "", "--symbols"),
         (["-", "--tokenise", "klingon!"], "the dog", "klingon"),
     ],
@@ -333,6 +388,27 @@ def test_mistakes_are_one_sentence(rules, arguments, given, message):
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_link_stays_and_its_target_is_written(rules, tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link.json"
+    link.symlink_to(target.name)
+    assert ramify("grammar", "-m", rules, "--out", link).returncode == 0  # it led nowhere
+    assert json.loads(target.read_text())["order"] == "expected use"
+    target.write_text("mine")
+    assert "is there already" in ramify("grammar", "-m", rules, "--out", link).stderr
+    assert target.read_text() == "mine"
+    assert ramify("grammar", "-m", rules, "--out", link, "--overwrite").returncode == 0
+    assert link.is_symlink()
+    assert target.read_text().startswith("{")
+    (tmp_path / "round.json").symlink_to("round.json")
+    assert "leads back to itself" in ramify("grammar", "-m", rules, "--out", tmp_path / "round.json").stderr
+
+
+def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)  # whoever runs the tests may be allowed everything
+    result = ramify("grammar", "-m", "nowhere", "--out", tmp_path / "a.json")
+    assert (result.returncode, "nothing can be written into" in result.stderr) == (2, True)
 
 
 def test_a_real_treebank_has_the_purity_of_its_scores(data_folder):

@@ -151,7 +151,7 @@ class Book:
     def remarks(self) -> Iterator[str]:
         """What a reader must know, a sentence or two each."""
         n, p = self.sizes
-        shown = f"Shown are {_of(self.nonterminals, n, 'nonterminals')} and {_of(self.preterminals, p, 'preterminals')}"
+        shown = f"Shown are {_of(self.nonterminals, n, 'nonterminal')} and {_of(self.preterminals, p, 'preterminal')}"
         if self.text is None:
             yield f"{shown}, {_ORDERS[self.order]}."
             if self.expected_words is not None:
@@ -168,9 +168,10 @@ class Book:
         induced = text.induced
         usage, tag_usage = induced.usage, induced.tag_usage
         yield (
-            f"{induced.sentences:,} sentences of {text.source} have {sum(usage.values()):,} constituents of two words "
-            f"or more and {sum(tag_usage.values()):,} words; {len(usage):,} nonterminals and {len(tag_usage):,} "
-            f"preterminals are used. {shown}, {_ORDERS[self.order]}."
+            f"{_counted(induced.sentences, 'sentence')} of {text.source} {'has' if induced.sentences == 1 else 'have'} "
+            f"{_counted(sum(usage.values()), 'constituent')} of two words or more and "
+            f"{_counted(sum(tag_usage.values()), 'word')}; {_counted(len(usage), 'nonterminal')} and "
+            f"{_counted(len(tag_usage), 'preterminal')} are used. {shown}, {_ORDERS[self.order]}."
         )
         if text.impossible:
             yield f"Sentences left out because the grammar cannot derive them: {text.impossible:,}."
@@ -201,7 +202,8 @@ _ORDERS = {
     "use": "the most used first",
     "expected use": "in the order of their expected use in a sentence drawn from the grammar",
     "number": "in the order of their numbers: how often each is expected cannot be told, as sentences drawn from the "
-    f"grammar have no finite expected length or it has more than {MOST_SOLVED:,} nonterminals",
+    "grammar have no finite expected length (or one so long that rounding may have made it up) or it has more than "
+    f"{MOST_SOLVED:,} nonterminals",
 }
 
 
@@ -213,7 +215,13 @@ def percent(share: float) -> str:
 
 
 def _of(shown: Sequence[Symbol], total: int, what: str) -> str:
-    return f"all {total:,} {what}" if len(shown) == total else f"{len(shown):,} of {total:,} {what}"
+    if total == 1:
+        return f"the only {what}"
+    return f"all {total:,} {what}s" if len(shown) == total else f"{len(shown):,} of {total:,} {what}s"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _lists(pairs: Sequence[tuple[str, float]]) -> list[list[object]]:

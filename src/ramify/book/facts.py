@@ -66,11 +66,6 @@ def telling(first_words: Counted) -> str:
     return ", ".join(f"{word} ×{count:,}" for word, count in first_words) or "nothing tells it apart"
 
 
-def printable(text: str) -> str:
-    """Without signs that a terminal or an editor would obey: a text or a model may come from a stranger."""
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else "�" for sign in text)
-
-
 def _percents(pairs: Probable) -> list[Piece]:
     return [Piece(name, percent(share)) for name, share in pairs]
 

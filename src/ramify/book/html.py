@@ -15,6 +15,7 @@ from importlib.resources import files
 from ramify.book.contents import Book, Child, Nonterminal, Preterminal, RuleInWords, percent
 from ramify.book.facts import Fact, facts_of, share_of
 from ramify.evaluation.subtypes import Subtype
+from ramify.printing import printable
 from ramify.version import VERSION
 
 _LEGEND = (
@@ -26,7 +27,7 @@ _LEGEND = (
 def as_html(book: Book) -> str:
     """The whole page."""
     style, script = (files("ramify.book").joinpath(f"page.{ending}").read_text("utf-8") for ending in ("css", "js"))
-    title = escape(f"The grammar of {book.model}")
+    title = _escaped(f"The grammar of {book.model}")
     policy = f"default-src 'none'; style-src '{_checksum(style)}'; script-src '{_checksum(script)}'; base-uri 'none'"
     return "\n".join(
         [
@@ -36,7 +37,7 @@ def as_html(book: Book) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             f"<title>{title}</title><style>{style}</style></head>",
             f"<body><header><h1>{title}</h1>",
-            *(f'<p class="remark">{escape(remark)}</p>' for remark in book.remarks()),
+            *(f'<p class="remark">{_escaped(remark)}</p>' for remark in book.remarks()),
             f'<p class="remark use">{_LEGEND}</p></header>',
             '<form class="search" id="search" role="search" hidden>',
             '<input type="search" aria-label="Search symbols" placeholder="Search: a name, a word, a label" '
@@ -87,7 +88,7 @@ class _Page:
         return _card(
             self._places[symbol.name],
             [symbol.name, *found],
-            f"<h3><bdi>{escape(symbol.name)}</bdi></h3>" + _use(share_of(symbol)),
+            f"<h3><bdi>{_escaped(symbol.name)}</bdi></h3>" + _use(share_of(symbol)),
             _bar((symbol.share or 0) / largest) if largest else "",
             content,
         )
@@ -100,7 +101,7 @@ class _Page:
         found = [label, *(each.nonterminal for each in subtypes)]
         found += [word for each in subtypes for word, _ in each.first_words]
         return _card(
-            "", found, f"<h3><bdi>{escape(label)}</bdi></h3>" + _use("first words that tell them apart"), "", rows
+            "", found, f"<h3><bdi>{_escaped(label)}</bdi></h3>" + _use("first words that tell them apart"), "", rows
         )
 
     def _rule(self, rule: RuleInWords) -> str:
@@ -108,11 +109,11 @@ class _Page:
         return f'<li><span class="number">{rule.probability:.3f}</span> {children}</li>'
 
     def _child(self, child: Child) -> str:
-        meaning = f" (<bdi>{escape(child.meaning)}</bdi>)" if child.meaning else ""
+        meaning = f" (<bdi>{_escaped(child.meaning)}</bdi>)" if child.meaning else ""
         return self._link(child.symbol) + meaning
 
     def _link(self, name: str) -> str:
-        shown = f'<bdi class="symbol">{escape(name)}</bdi>'
+        shown = f'<bdi class="symbol">{_escaped(name)}</bdi>'
         return f'<a href="#{self._places[name]}">{shown}</a>' if name in self._places else shown
 
 
@@ -127,13 +128,13 @@ def _card(place: str, found: Iterable[str], head: str, bar: str, content: Iterab
     words = " ".join(dict.fromkeys(" ".join(found).replace(",", " ").lower().split()))
     name = f' id="{place}"' if place else ""
     return (
-        f'<article class="card"{name} data-search="{escape(words)}"><div class="head">{head}</div>{bar}'
+        f'<article class="card"{name} data-search="{_escaped(words)}"><div class="head">{head}</div>{bar}'
         f"<dl>{''.join(content)}</dl></article>"
     )
 
 
 def _use(text: str) -> str:
-    return f'<span class="use">{escape(text)}</span>' if text else ""
+    return f'<span class="use">{_escaped(text)}</span>' if text else ""
 
 
 def _bar(share: float) -> str:
@@ -149,5 +150,9 @@ def _fact(fact: Fact) -> str:
 
 
 def _piece(text: str, number: str = "") -> str:
-    told = f' <span class="number">{escape(number)}</span>' if number else ""
-    return f'<span class="piece"><bdi>{escape(text)}</bdi>{told}</span> '
+    told = f' <span class="number">{_escaped(number)}</span>' if number else ""
+    return f'<span class="piece"><bdi>{_escaped(text)}</bdi>{told}</span> '
+
+
+def _escaped(text: str) -> str:
+    return escape(printable(text))

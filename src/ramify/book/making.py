@@ -25,6 +25,9 @@ WORDS_IN_RULES = 3
 NEGLIGIBLE = 0.01
 """A word with less than this share of the probability of a preterminal's best one says nothing about it."""
 
+RULES_FOR_A_PAIR = (2, 32, 512)
+"""So many rules are looked at for each pair of words wanted, the next number where the one before was too small."""
+
 
 @dataclass(frozen=True)
 class Extent:
@@ -193,11 +196,18 @@ class _Writer:
         return Child(name, example=examples[0][0] if examples else None)
 
     def _pairs(self, number: int, count: int) -> Probable:
-        """The most probable ways to be two words, each preterminal standing for its most probable word."""
+        """The most probable ways to be two words, each preterminal standing for its most probable word.
+
+        Preterminals may share that word, and rules then a pair: more rules are asked for until there are enough pairs.
+        """
         found: dict[str, float] = {}
-        for rule in self._rules.strongest(number, 2 * count, self._best_word):
-            phrase = " ".join(self._words[child - self._n][0][0] for child in (rule.left, rule.right))
-            found.setdefault(phrase, rule.probability)
+        for asked in (times * count for times in RULES_FOR_A_PAIR):
+            rules = self._rules.strongest(number, asked, self._best_word)
+            for rule in rules:
+                phrase = " ".join(self._words[child - self._n][0][0] for child in (rule.left, rule.right))
+                found.setdefault(phrase, rule.probability)
+            if len(found) >= count or len(rules) < asked:
+                break
         return tuple(found.items())[:count]
 
 

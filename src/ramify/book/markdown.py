@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from ramify.book.contents import Book, Child, Nonterminal, percent
-from ramify.book.facts import Fact, facts_of, printable, share_of, telling
+from ramify.book.facts import Fact, facts_of, share_of, telling
+from ramify.printing import printable
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$])")
 

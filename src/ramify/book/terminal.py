@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ramify.book.contents import Book, Child, Nonterminal, Preterminal, RuleInWords, percent
-from ramify.book.facts import Fact, facts_of, printable, share_of, telling
+from ramify.book.facts import Fact, facts_of, share_of, telling
+from ramify.printing import printable
 
 
 def in_terminal(book: Book) -> Iterator[RenderableType]:

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from ramify.cli.common import Device, Model, app, notes
-from ramify.errors import RamifyError
-from ramify.files import check_place
+from ramify.files import place_for
 
 
 @app.command(epilog="Example: ramify export -m runs/mine --threshold 0.001 --out rules.pcfg")
@@ -25,11 +24,9 @@ def export(
     from ramify.parser import load
     from ramify.parser.export import export as export_rules
 
-    check_place(out)
-    if out.exists() and not overwrite:
-        raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
+    place = place_for(out, overwrite)
     grammar, left_out = export_rules(load(model, device), threshold)
-    write_rules(out, grammar)
+    write_rules(place, grammar)
     mass = list(left_out.values())
     notes.print(
         f"{len(grammar.binary):,} binary rules and {len(grammar.lexical):,} of words are in {out}; left out is "

@@ -16,15 +16,23 @@ from ramify.cli.common import Decoder, Device, Input, Model, app, notes
 from ramify.cli.output import print_lines
 from ramify.cli.parse import Overwrite, Split, Tokenise
 from ramify.errors import RamifyError
-from ramify.files import check_place, write_atomically
+from ramify.files import place_for, write_atomically
 
 if TYPE_CHECKING:
     from ramify.book.contents import Book, Text
     from ramify.parser import Parser
 
 Format = Literal["terminal", "markdown", "json", "html"]
-ENDINGS: dict[str, Format] = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+ENDINGS: dict[str, Format] = {
+    ".txt": "terminal",
+    ".md": "markdown",
+    ".json": "json",
+    ".html": "html",
+    ".htm": "html",
+}
 PLAIN_WIDTH = 100
+DECODER: Decoder = "mbr"
+INPUT: Input = "auto"
 
 
 @app.command(epilog="Example: ramify grammar -m runs/mine test.trees --out grammar.html")
@@ -42,8 +50,8 @@ def grammar(
     examples: Annotated[int, typer.Option(min=1, help="Typical phrases of a nonterminal.")] = 10,
     words: Annotated[int, typer.Option(min=1, help="First and last words; words of a preterminal.")] = 8,
     rules: Annotated[int, typer.Option(min=1, help="Strongest rules of a nonterminal.")] = 5,
-    decoder: Decoder = "mbr",
-    input: Input = "auto",
+    decoder: Decoder = DECODER,
+    input: Input = INPUT,
     tokenise: Tokenise = None,
     split_sentences: Split = False,
     out: Annotated[Optional[Path], typer.Option(help="File to write to.")] = None,  # noqa: UP045
@@ -55,23 +63,40 @@ def grammar(
     from ramify.parser import load
     from ramify.terminal import counting
 
-    if out is not None:
-        check_place(out)
-        if out.exists() and not overwrite:
-            raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
-    elif overwrite:
+    if out is None and overwrite:
         raise RamifyError("--overwrite is about a file; give its name with --out.")
+    if text is None:
+        _check_no_text_wanted(decoder, input, tokenise, split_sentences)
+    place = None if out is None else place_for(out, overwrite)
+    chosen = format or ("terminal" if out is None else _format_of(out))
     parser = load(model, device)
     found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
     with counting(notes, "symbols") as on_symbol:
         book = make_book(parser, str(model), found, Extent(symbols, examples, words, rules), on_symbol)
-    chosen = format or (ENDINGS.get(out.suffix.lower(), "terminal") if out else "terminal")
-    if out is not None:
-        write_atomically(out, _plain(book, chosen).encode("utf-8", "backslashreplace"))
+    if place is not None:
+        write_atomically(place, _plain(book, chosen).encode("utf-8", "backslashreplace"))
     elif chosen == "terminal" and sys.stdout.isatty():
         _print(book, Console(highlight=False))
     else:
         print_lines([_plain(book, chosen).removesuffix("\n")])
+
+
+def _check_no_text_wanted(decoder: Decoder, kind: Input, tokenise: str | None, split: bool) -> None:
+    about_text = {
+        "--decoder": decoder != DECODER,
+        "--input": kind != INPUT,
+        "--tokenise": tokenise is not None,
+        "--split-sentences": split,
+    }
+    for option, given in about_text.items():
+        if given:
+            raise RamifyError(f"{option} is about a text; give its name, or leave out {option}.")
+
+
+def _format_of(out: Path) -> Format:
+    if out.suffix.lower() not in ENDINGS:
+        raise RamifyError(f"{out}: should end in {', '.join(ENDINGS)}, which says the format; or give --format.")
+    return ENDINGS[out.suffix.lower()]
 
 
 def _parsed(parser: Parser, file: Path, kind: Input, tokenise: str | None, split: bool, decoder: Decoder) -> Text:

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from ramify.errors import RamifyError, Stopped
-from ramify.files import check_place, write_json
+from ramify.files import place_for, write_json
 
 _CHUNK = 1 << 20
 
@@ -40,16 +40,11 @@ class LineOutput:
             if resume or overwrite:
                 raise RamifyError("--resume and --overwrite are about a file; give its name with --out.")
             return
-        if out.exists() and not out.is_file():
-            what = "a folder" if out.is_dir() else "no plain file"
-            raise RamifyError(f"{out}: is {what}; give the name of a file.")
-        check_place(out)
+        self.out = out = place_for(out, overwrite)
         if resume and overwrite:
             raise RamifyError("A file is either gone on with or overwritten; give one of --resume and --overwrite.")
         if resume and not one_line_each:
             raise RamifyError("Trees drawn over several lines cannot be gone on with; choose another --format.")
-        if out.exists() and not overwrite:
-            raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
         self._partial, self._about = (out.with_name(out.name + ending) for ending in (".partial", ".partial.json"))
         self._made_with = made_with()
         if self._partial.exists() and not overwrite:

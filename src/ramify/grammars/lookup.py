@@ -17,6 +17,8 @@ BLOCK_NUMBERS = 2**26
 """So many word probabilities (256 MB) are looked at together."""
 MOST_SOLVED = 8192
 """Expected uses are the solution of as many equations as there are nonterminals, at most so many."""
+MOST_EXPECTED = 1e5
+"""Rules are rounded to about a millionth: derivations expected to be longer than this may as well have no end."""
 ROUNDING = 1e-4
 """Sums in another order differ by less than this share."""
 
@@ -111,21 +113,25 @@ class RuleLookup:
     def expected_uses(self) -> ExpectedUses | None:
         """The least solution of e = root + e M, M[A, B] the number of Bs that A is expected to have as children.
 
-        None where there is no such solution, because derivations are expected to go on for ever (or where there are
-        more than `MOST_SOLVED` nonterminals).
+        None where there is no such solution, because derivations are expected to go on for ever, or where they are so
+        long (`MOST_EXPECTED`) that rounding may have made them end; or with more than `MOST_SOLVED` nonterminals.
         """
         n = self.nonterminals
         if n > MOST_SOLVED:
             return None
         children = self._expected_children()  # (n, m)
         root = self._shared.root.double().exp()
-        system = torch.eye(n, dtype=torch.float64, device=root.device) - children[:, :n].T
-        uses, info = torch.linalg.solve_ex(system, root)
-        # Sums of e over longer and longer derivations grow towards the least solution that is not negative: where the
-        # only solution is negative, they grow without end.
-        if int(info) or not bool(uses.isfinite().all()) or float(uses.min()) < -1e-9 * float(uses.abs().max()):
+        reached = _reached(root, children[:, :n])
+        children[~reached] = 0  # what no sentence has may go on for ever
+        among = children[:, :n]
+        factors, pivots, _ = torch.linalg.lu_factor_ex(torch.eye(n, dtype=among.dtype, device=among.device) - among)
+        sizes = torch.linalg.lu_solve(factors, pivots, torch.ones_like(root)[:, None])[:, 0]
+        # Nonterminals expected in a derivation from each: s = 1 + M s. If all of s and of s - M s are above zero, M's
+        # spectral radius is at most 1 - 1 / max(s) (Berman and Plemmons 1994, ch. 6), which rounding must not decide.
+        if not bool(((sizes > 0) & (sizes - among @ sizes > 0) & (sizes < MOST_EXPECTED)).all()):
             return None
-        uses = uses.clamp(min=0)
+        uses = torch.linalg.lu_solve(factors, pivots, root[:, None], adjoint=True)[:, 0]
+        uses = torch.where(reached, uses.clamp(min=0), 0.0)  # not -0.0
         return ExpectedUses(uses, uses @ children[:, n:])
 
     def _expected_children(self) -> Tensor:
@@ -168,6 +174,15 @@ def _origin(grammar: Grammar) -> Tensor:
 
 def _device(grammar: Grammar) -> torch.device:
     return next(iter((*grammar.buffers(), *grammar.parameters()))).device
+
+
+def _reached(root: Tensor, among: Tensor) -> Tensor:
+    """(n,) whether a derivation can have each nonterminal; `among` (n, n) are those that each has as children."""
+    reached, before = root > 0, 0
+    while int(reached.sum()) > before:
+        before = int(reached.sum())
+        reached = reached | (reached.to(among) @ among > 0)
+    return reached
 
 
 def _in_order(bounds: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ramify.printing import printable
 from ramify.report.results import Epoch, Induced, LabelScore, LengthScore, Result, Setting, Subtype
 
 FORMAT = 1
@@ -81,8 +82,7 @@ def text(value: Any, longest: int = 60) -> str:
     """As one short line without signs that no page can show; '' for None."""
     if value is None:
         return ""
-    line = " ".join(str(value).encode("utf-8", "replace").decode("utf-8").split())
-    line = "".join(sign for sign in line if sign.isprintable())
+    line = printable(" ".join(str(value).encode("utf-8", "replace").decode("utf-8").split()), instead="")
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 

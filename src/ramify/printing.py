@@ -1,0 +1,30 @@
+"""Text of strangers, made safe to show: it holds nothing that a terminal, an editor or a page would obey."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Cn", "Co", "Zl", "Zp"})
+"""Control signs, surrogates, what has no meaning or a private one, ends of lines and paragraphs"""
+_REFUSED_FORMATS = frozenset(
+    map(
+        chr,
+        (
+            *range(0x202A, 0x202F),  # embeddings and overrides of the direction of writing
+            *range(0x2066, 0x206A),  # its isolates
+            0xFEFF,  # the mark of a byte order
+            *range(0xFFF9, 0xFFFC),  # annotations between the lines
+            *range(0xE0000, 0xE0080),  # tags, which are not seen
+        ),
+    )
+)
+"""These reorder or hide text; other signs of format are ordinary spelling, as the joiners of Persian and Hindi."""
+
+
+def printable(text: str, instead: str = "\ufffd") -> str:
+    """`text` with `instead` in the place of every sign that would be obeyed rather than shown."""
+    return text if text.isprintable() else "".join(sign if _is_shown(sign) else instead for sign in text)
+
+
+def _is_shown(sign: str) -> bool:
+    return unicodedata.category(sign) not in _REFUSED_CATEGORIES and sign not in _REFUSED_FORMATS
