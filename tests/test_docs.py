@@ -15,12 +15,17 @@ from ramify.cli.common import app
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.experiments.reading import read_plan
+from ramify.report.making import sections_of
+from ramify.report.reading import read_runs
+from ramify.report.render.csv import table_csv
+from ramify.report.tables import Table
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
 from tests.report.made_up import FAMILIES, make_folder
 
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))]
+EXAMPLE = PROJECT / "docs" / "example"
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -58,6 +63,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
     (place / "experiment.toml").write_text(next(content for content in toml_blocks() if is_experiment(content)))
     make_folder(place / "runs" / "paper", {"main": (["en", "de"], FAMILIES[2:])})
+    (place / "docs").mkdir()
+    (place / "docs" / "example").symlink_to(EXAMPLE)
+    (place / "treebanks").mkdir()
+    for name in tomllib.loads((EXAMPLE / "experiment.toml").read_text())["data"]:
+        (place / "treebanks" / name).symlink_to(place / "treebank")
     return place
 
 
@@ -95,16 +105,29 @@ def run_command(line: str) -> None:
 def test_commands_and_python(place, monkeypatch):
     monkeypatch.chdir(place)
     ran = 0
+    done = set()  # several pages may speak of one command
     for page in PAGES:
         for language, content in blocks(page):
             if language == "python":
                 run_python(place, content)
                 ran += 1
             for line in content.splitlines():
-                if language == "" and "ramify " in line and line.split()[0] in ("ramify", "echo"):
+                if language == "" and "ramify " in line and line.split()[0] in ("ramify", "echo") and line not in done:
                     run_command(line)
+                    done.add(line)
                     ran += 1
     assert ran >= 20
+
+
+def test_the_example_report_is_that_of_its_results():
+    report = EXAMPLE / "report"
+    blocks_of = [block for section in sections_of(read_runs(EXAMPLE)) for block in section.blocks]
+    tables = {block.name: table_csv(block) for block in blocks_of if isinstance(block, Table)}
+    assert {path.stem: path.read_text() for path in (report / "tables").glob("*.csv")} == tables
+    figures = {block.name for block in blocks_of if not isinstance(block, Table)}
+    assert {path.stem for path in (report / "figures").glob("*.svg")} == figures
+    page = (report / "report.md").read_text()
+    assert all(f"figures/{name}.svg" in page for name in figures)
 
 
 def test_make_targets_exist():

@@ -17,11 +17,12 @@ def draw_symbols(f1: dict[int, Spread | None], perplexity: dict[int, Spread | No
     right = left.twinx()
     right.spines["right"].set_visible(True)
     handles = []
-    for axes, values, number, name in ((left, perplexity, 1, "perplexity"), (right, f1, 0, "S-F1")):
+    # A little to the left and to the right of their size, so that no bar hides another.
+    for axes, values, number, name, aside in ((left, perplexity, 1, "perplexity", 0.98), (right, f1, 0, "S-F1", 1.02)):
         found, style = list(values.values()), look(number)
         handles.append(
             axes.errorbar(
-                list(values),
+                [aside * size for size in values],
                 means(found),
                 yerr=errors(found) if any(errors(found)) else None,
                 color=style.colour,
