@@ -90,7 +90,7 @@ def test_dropout_goes_with_every_network_and_is_the_same_after_a_stop(model, tex
 def test_dropout_that_cannot_be_is_refused():
     with pytest.raises(RamifyError, match="at least 0 and less than 1"):
         Settings(dropout=1.0)
-    with pytest.raises(RamifyError, match="leave out --dropout"):
+    with pytest.raises(RamifyError, match="leave out dropout"):
         Settings(dropout=0.1, model="em-pcfg")
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import shlex
 from pathlib import Path
 
 import pytest
 
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, RamifyWarning
+from ramify.experiments.checking import check_data
 from ramify.experiments.plan import DataSet
 from ramify.experiments.reading import presets, read_plan
+from ramify.experiments.results import gold_of
+from ramify.experiments.running import run_experiment, survey
+from ramify.experiments.sources import _files
+from ramify.experiments.status import Status
+from ramify.training.data import prepare
+from ramify.training.settings import load_settings
+from tests.command import ramify
 from tests.experiments.common import TINY, write_experiment, write_treebank
 
 GROUPS = (
@@ -115,6 +125,24 @@ REFUSED = {
     "no seeds": ("[0, 1]", "[]", "seeds is empty; name at least one"),
     "an unknown baseline": ('"left"', '"up"', "baseline 'up' is unknown"),
     "an unknown decoder": ('["mbr", "viterbi"]', '["viterby"]', "did you mean 'viterbi'"),
+    "where an unknown decoder stands": ('["mbr", "viterbi"]', '["up"]', r"tiny.toml, \[models.low-rank\], decoders: "),
+    "where an unknown baseline stands": ('"left"', '"up"', "tiny.toml, baselines: baseline 'up'"),
+    "where a wrong seed stands": ("[0, 1]", "[-1]", "tiny.toml, seeds: seed is -1"),
+    "a rate of many digits": (
+        "epochs = 2",
+        f"learning_rate = {'9' * 400}",
+        "learning_rate is a number of more than 64",
+    ),
+    "a seed of very many digits": ("[0, 1]", f"[0x{'f' * 9999}]", "seed is a number of more than 64 bits"),
+    "threads of very many digits": (
+        "seeds =",
+        f"threads = 0x{'f' * 9999}\nseeds =",
+        "threads is a number of very many",
+    ),
+    "a compound model that is none": ("rank = 8", "model = 'td-pcfg'\ncompound = true", "leave out compound"),
+    "a name of many bytes": ("[models.dense]", f'[models."{"語" * 70}"]', "200 bytes, at most"),
+    "a name with an odd beginning": ("[models.dense]", '[models."-a"]', "begin with a letter, a digit or _"),
+    "an unknown device": ("epochs = 2", "device = 'gpu'", "model low-rank on small: device 'gpu' is not available"),
     "a title that is no text": ('"Tiny"', "3", "title is 3, but must be a string"),
     "threads below one": ("seeds =", "threads = 0\nseeds =", "threads is 0, but must be a whole number from 1"),
     "an unknown setting": ("epochs = 2", "epoch = 2", "'epoch' is unknown; did you mean 'epochs'"),
@@ -210,3 +238,115 @@ def test_places_that_nobody_asked_for_are_refused(tmp_path):
         read_plan(path, {"smal": str(tmp_path)})
     with pytest.raises(RamifyError, match="check --data-root"):
         read_plan(path, root=Path(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("stem", "name"),
+    [("(draft) e", "draft-e"), ("-exp", "exp"), ("(-)", "all"), ("語" * 70, "語" * 66), ("my e", "my-e")],
+)
+def test_the_group_of_a_file_without_groups_is_called_like_it(tmp_path, stem, name):
+    assert [group.name for group in read_plan(write_experiment(tmp_path, name=stem)).groups] == [name]
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
+    path = write_experiment(tmp_path, "\ufeff" + TINY)
+    assert read_plan(path).title == "Tiny"
+    assert ramify("experiment", path, "--show").stdout == TINY
+    (tmp_path / "settings.toml").write_text("\ufeffepochs = 3\n")
+    assert load_settings(tmp_path / "settings.toml", {}).epochs == 3
+
+
+def test_a_file_that_is_no_text_is_not_shown(tmp_path):
+    (tmp_path / "bin.toml").write_bytes(b"\xff\xfe")
+    result = ramify("experiment", tmp_path / "bin.toml", "--show")
+    assert result.returncode == 2
+    assert "cannot be read as the TOML file" in result.stderr
+
+
+def test_a_dry_run_looks_at_the_folder_and_makes_none(tmp_path):
+    path = write_experiment(tmp_path)
+    for out, message in ((path, "is a file"), (tmp_path, "is not empty and holds no experiment")):
+        result = ramify("experiment", path, "--out", out, "--dry-run")
+        assert result.returncode == 2
+        assert message in result.stderr
+    assert ramify("experiment", path, "--out", tmp_path / "new", "--dry-run").returncode == 0
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("split", "content", "message"),
+    [
+        ("test", "(S (A a) (B b))\n(S (A a)\n", "test.trees.* line 2"),
+        ("test", "(S (A a))\n", "test.trees: no sentence has 2\\+ words; there is nothing to score"),
+        ("dev", "(S (A a))\n", "dev.trees: no dev sentence has 2 words"),
+        ("train", "(S (A a))\n", "train.trees: no training sentence has 2 to 40 words; .* another max_length"),
+    ],
+)
+def test_data_that_cannot_be_used_is_refused_before_anything_begins(tmp_path, split, content, message):
+    path, out = write_experiment(tmp_path), tmp_path / "out"
+    (tmp_path / "treebank" / f"{split}.trees").write_text(content)
+    plan = read_plan(path)
+    with pytest.raises(RamifyError, match=message):
+        check_data(plan, [*survey(plan, None)])
+    with pytest.raises(RamifyError, match=message):
+        run_experiment(plan, out)
+    assert not (out / "experiment.json").exists()
+
+
+def test_data_with_which_all_is_done_is_not_read_again(tmp_path):
+    plan = read_plan(write_experiment(tmp_path))
+    (tmp_path / "treebank" / "test.trees").unlink()
+    check_data(plan, [Status(name, state="finished") for name in plan.runs])
+
+
+@pytest.mark.parametrize("tree", ["(*TOP* (S (A a) (B b)))", "(TOP (-S- (A a) (B b)))", "(TOP (S ([NP] (A a)) (B b)))"])
+def test_trees_with_odd_labels_are_trees(tmp_path, tree):
+    path = write_experiment(tmp_path)
+    for split in ("train", "dev", "test"):
+        (tmp_path / "treebank" / f"{split}.trees").write_text(f"{tree}\n" * 3)
+    plan = read_plan(path)
+    check_data(plan, [*survey(plan, None)])
+    assert len(gold_of(plan.data["small"]).parses) == 3
+    corpora = [plan.data["small"].split(split) for split in ("train", "dev")]
+    data = prepare(*corpora, next(iter(plan.runs.values())).settings)
+    assert data.train.parses[0].words == ("a", "b")
+
+
+def test_folders_that_cannot_be_data_sets_are_left_out_with_a_note(tmp_path):
+    path = write_experiment(tmp_path / "file", TINY.replace('[data]\nsmall = "treebank"', ""))
+    root = tmp_path / "root"
+    write_treebank(root / "my zh")
+    with pytest.raises(RamifyError, match="my zh: the name 'my zh' must be letters"):
+        read_plan(path, root=root)
+    (write_treebank(root / "twice") / "train.txt").write_text("")
+    (write_treebank(root / "text") / "test.trees").write_text("no tree\n")
+    write_treebank(root / "en")
+    with pytest.warns(RamifyWarning) as told:
+        assert list(read_plan(path, root=root).data) == ["en"]
+    notes = [str(note.message) for note in told]
+    assert len(notes) == 3
+    for name, note in zip(("my zh", "text", "twice"), notes, strict=True):
+        assert note.startswith("left out: ")
+        assert str(root / name) in note
+
+
+def test_data_that_may_not_be_read_is_told(tmp_path, monkeypatch):
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    path = write_experiment(tmp_path)
+    plan = read_plan(path)
+    message = r"train\.trees: this file cannot be read \(Permission denied\); check its permissions"
+    with monkeypatch.context() as locked:
+        locked.setattr("ramify.experiments.sources.Path.open", refuse)
+        with pytest.raises(RamifyError, match=message):
+            _files(tmp_path / "treebank", "here")
+        with pytest.raises(RamifyError, match=message):
+            plan.data["small"].as_record()
+
+
+def test_the_command_for_a_report_can_be_copied(tmp_path, monkeypatch):
+    monkeypatch.setattr("ramify.experiments.running.run_experiment", lambda *_, **__: [Status("a", state="finished")])
+    out = tmp_path / ("a folder with a name that is longer than a line of the terminal " * 3) / "ü"
+    result = ramify("experiment", write_experiment(tmp_path), "--out", out)
+    assert result.stderr.splitlines()[-1].endswith(f"ramify report {shlex.quote(str(out))}")

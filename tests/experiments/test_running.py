@@ -23,7 +23,7 @@ from ramify.experiments import folder as folder_module
 from ramify.experiments.reading import read_plan
 from ramify.experiments.running import check_jobs, run_experiment, survey
 from tests.command import ramify
-from tests.experiments.common import TINY, write_experiment
+from tests.experiments.common import TINY, write_experiment, write_treebank
 
 ONE = TINY.replace("seeds = [0, 1]", "seeds = [0]")
 DENSE_ALONE = TINY[: TINY.index("[models.low")] + TINY[TINY.index("[models.dense") :]
@@ -171,6 +171,65 @@ def test_other_data_and_other_experiments_are_refused(copied):
     test.write_text(test.read_text() * 2)
     with pytest.raises(RamifyError, match="was begun with other files of small"):
         run_experiment(read_plan(copied / "tiny.toml"), copied / "out")
+
+
+TWO_SETS = ONE.replace('small = "treebank"', 'small = "treebank"\nother = "other"')
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda place: (place / "other" / "test.trees").write_text("(S (A a) (B b))\n"), "other files of other"),
+        (
+            lambda place: write_experiment(
+                place, TWO_SETS.replace('other = "other"', 'other = {folder = "other", words = "none"}')
+            ),
+            "begun with words = 'auto' for other, not 'none'",
+        ),
+    ],
+)
+def test_data_that_were_changed_while_the_plan_lacked_them_are_refused(tmp_path, change, message):
+    write_treebank(tmp_path / "other")
+    out = tmp_path / "out"
+    out.mkdir()
+    folder_module.write_plan(out, read_plan(write_experiment(tmp_path, TWO_SETS)))
+    for text in (ONE, ONE.replace("Tiny", "Tinier")):
+        folder_module.write_plan(out, read_plan(write_experiment(tmp_path, text)))
+    assert list(json.loads((out / "experiment.json").read_text())["data"]) == ["small"]
+    folder_module.check_same(out, read_plan(write_experiment(tmp_path, TWO_SETS)))
+    change(tmp_path)
+    with pytest.raises(RamifyError, match=message):
+        folder_module.check_same(out, read_plan(tmp_path / "tiny.toml"))
+
+
+def test_a_result_without_an_evaluation_is_made_again(tmp_path):
+    plan, out = read_plan(write_experiment(tmp_path, ONE)), tmp_path / "out"
+    run = plan.runs["small/dense/seed-0"]
+    files = (
+        folder_module.result_file(folder_module.run_folder(out, run), "mbr"),
+        folder_module.baseline_file(out, "small", "left"),
+    )
+    for content, missing in (('{"format": 1}', 1), ('{"format": 1, "evaluation": {}}', 0)):
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        assert folder_module.missing_decoders(out, run) == ["mbr"] * missing
+        assert folder_module.missing_baselines(out, plan, "small") == ["left"] * missing + ["random"]
+
+
+def test_a_run_whose_folder_cannot_be_made_is_one_that_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr("ramify.experiments.pool._BEGIN", "raise SystemExit(1)")
+    plan, out = read_plan(write_experiment(tmp_path, ONE)), tmp_path / "out"
+    folder_module.make_folder(out)
+    folder_module.write_plan(out, plan)
+    (out / "runs").write_text("in the way")
+    assert set(states(run_experiment(plan, out)).values()) == {"failed"}
+
+
+def test_a_folder_in_which_nothing_can_be_written_is_told(tmp_path):
+    (tmp_path / ".lock").mkdir()
+    with pytest.raises(RamifyError, match="nothing can be written there"), folder_module.locked(tmp_path):
+        pass
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):

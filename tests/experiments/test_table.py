@@ -41,6 +41,16 @@ def test_results_that_were_changed_by_hand_are_no_error():
     assert status.state == "finished"
 
 
+@pytest.mark.parametrize("odd", ["n/a", "[/]", None, True, [1], 10**400])
+def test_figures_that_are_no_numbers_are_not_shown(odd):
+    record = RECORD | {"epoch": odd, "dev_perplexity": odd, "dev_f1": odd}
+    status = Status("a/b/seed-0", epochs=2)
+    status.resume([record])
+    assert "n/a" not in shown([status])
+    status.finish({"epochs": [record], "evaluation": {"scores": {"sentence_f1": odd}}})
+    assert "1 jobs: 1 finished" in shown([status])
+
+
 def test_where_there_is_no_room_for_all_the_urgent_ones_are_shown():
     statuses = [Status(f"run-{number}", state="finished") for number in range(20)]
     statuses[7].state, statuses[11].state, statuses[13].state = "training", "failed", "waiting"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -39,14 +40,16 @@ def experiment(
 
     Exit code 1: some runs failed, the others are done.
     """
-    from ramify.experiments.folder import check_same
+    from ramify.experiments.checking import check_data
+    from ramify.experiments.folder import check_folder, check_same
     from ramify.experiments.reading import find_experiment, read_plan
     from ramify.experiments.running import check_jobs, run_experiment, survey
     from ramify.experiments.table import experiment_progress, status_table
+    from ramify.experiments.tables import read_text
     from ramify.terminal import results_console
 
     if show:
-        typer.echo(find_experiment(plan).read_text(encoding="utf-8"), nl=False)
+        typer.echo(read_text(find_experiment(plan)), nl=False)
         return
     found = read_plan(plan, _places(data or []), data_root)
     if out is None and not dry_run:
@@ -54,8 +57,11 @@ def experiment(
     check_jobs(found, jobs)
     if dry_run:
         if out is not None:
+            check_folder(out)
             check_same(out, found)
-        results_console().print(status_table([*survey(found, out)]))
+        planned = [*survey(found, out)]
+        check_data(found, planned)
+        results_console().print(status_table(planned))
         return
     assert out is not None
     with experiment_progress(notes) as (on_begin, on_change):
@@ -69,7 +75,10 @@ def experiment(
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
         raise typer.Exit(1)
-    notes.print(f"The results are in {out}. Tables and figures: ramify report {out}", markup=False, highlight=False)
+    notes.print(
+        f"The results are in {out}. Tables and figures: ramify report {shlex.quote(str(out))}",
+        markup=False, highlight=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def _places(given: list[str]) -> dict[str, str]:

@@ -145,11 +145,24 @@ class _StandardOutput(io.FileIO):
             ) from error
 
 
+class _StandardError(io.FileIO):
+    """Drops notes that nobody can read any more: they are no reason to end the work."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
 def watch_standard_output() -> None:
     """Everything that is printed, by whatever library, meets a closed pipe or a full disk in one place."""
     for number in (number for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)) if stream is None):
         # Closed: else the next file to be opened would get the number, and what is printed.
         os.dup2(os.open(os.devnull, os.O_RDONLY), number)
+    if sys.stderr is sys.__stderr__ and sys.stderr is not None and not sys.stderr.isatty():
+        notes = io.BufferedWriter(_StandardError(2, "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(notes, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
     given = sys.__stdout__
     if sys.stdout is not given or (given is not None and given.isatty()):
         return

@@ -59,7 +59,7 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
     if language in _LANGUAGES_WITHOUT_SPACES:
         raise RamifyError(
             f"text in {language!r} has no spaces between its words; tokenise it with a segmenter of that language "
-            "first, and leave out --tokenise."
+            "first, and leave out tokenise."
         )
     try:
         import spacy

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ramify.errors import RamifyError
 from ramify.experiments.plan import FORMAT, RUNS, Plan, Run
@@ -17,6 +18,8 @@ from ramify.files import partial_name, write_json
 from ramify.training.settings import FREE_TO_CHANGE, Settings, load_settings
 
 PLAN, LOCK, FAILED = "experiment.json", ".lock", "failed.json"
+EARLIER_DATA = "earlier_data"
+"""Where a plan keeps the data sets of earlier plans in this folder that it lacks."""
 BASELINES, RESULTS = "baselines", "results"
 CONFIG, METRICS = "config.json", "metrics.jsonl"
 LOCK_PATIENCE = 10.0
@@ -50,13 +53,22 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) and content.get("format") == FORMAT else None
 
 
+def _lock_file(out: Path) -> IO[str]:
+    try:
+        return (out / LOCK).open("a")
+    except OSError as error:
+        raise RamifyError(
+            f"{out}: nothing can be written there ({error.strerror}); check its permissions, or give another --out."
+        ) from error
+
+
 @contextmanager
 def locked(out: Path) -> Iterator[int]:
     """Keep other experiments out of the folder; gives the lock's file descriptor.
 
     Processes that inherit it hold the lock too: as long as one of them lives, nobody else writes here.
     """
-    with (out / LOCK).open("a") as handle:
+    with _lock_file(out) as handle:
         until = time.monotonic() + LOCK_PATIENCE
         while True:
             try:
@@ -73,14 +85,22 @@ def locked(out: Path) -> Iterator[int]:
         yield handle.fileno()
 
 
-def make_folder(out: Path) -> None:
-    """The folder, if it is new, empty or an experiment's; anything else is refused."""
-    if out.exists() and not out.is_dir():
-        raise RamifyError(f"{out}: is a file; give the name of a folder.")
-    ours = {LOCK, partial_name(out / PLAN).name}
-    inside = {path.name for path in out.iterdir()} - ours if out.is_dir() else set()
+def check_folder(out: Path) -> None:
+    """Refuse a folder that is neither new nor empty nor an experiment's."""
+    try:
+        if out.exists() and not out.is_dir():
+            raise RamifyError(f"{out}: is a file; give the name of a folder.")
+        ours = {LOCK, partial_name(out / PLAN).name}
+        inside = {path.name for path in out.iterdir()} - ours if out.is_dir() else set()
+    except OSError as error:
+        raise RamifyError(f"{out}: cannot be looked into ({error.strerror}); check its permissions.") from error
     if inside and PLAN not in inside:
         raise RamifyError(f"{out}: is not empty and holds no experiment; give another folder.")
+
+
+def make_folder(out: Path) -> None:
+    """The folder, if `check_folder` has nothing against it."""
+    check_folder(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -95,9 +115,9 @@ def check_same(out: Path, plan: Plan) -> None:
             raise RamifyError(f"{out / PLAN}: cannot be read; begin another experiment with another --out.")
         if before.get("name") != plan.name:
             raise RamifyError(f"{out}: holds the experiment {before.get('name')!r}; give another --out.")
-        known = before.get("data")
+        known = _known_data(before)
         for name, data in plan.data.items():
-            then = known.get(name) if isinstance(known, dict) else None
+            then = known.get(name)
             if isinstance(then, dict) and then.get("sha256") != data.checksums:
                 raise RamifyError(f"{out}: was begun with other files of {name}; give the same ones, or another --out.")
             if isinstance(then, dict) and (words := then.get("words", data.words)) != data.words:
@@ -109,8 +129,21 @@ def check_same(out: Path, plan: Plan) -> None:
         _check_same_run(run_folder(out, run), run, plan.threads)
 
 
+def write_plan(out: Path, plan: Plan) -> None:
+    """The plan, with what is known of the data of earlier plans: their results are still in the folder."""
+    known = _known_data(read_json(out / PLAN) or {})
+    earlier = {name: record for name, record in known.items() if name not in plan.data}
+    write_json(out / PLAN, plan.as_record() | ({EARLIER_DATA: earlier} if earlier else {}))
+
+
+def _known_data(plan: dict[str, Any]) -> dict[str, Any]:
+    """The records of all data sets that this plan or one before it had."""
+    both = (plan.get(key) for key in (EARLIER_DATA, "data"))
+    return {name: record for records in both if isinstance(records, dict) for name, record in records.items()}
+
+
 def _check_same_run(folder: Path, run: Run, threads: int) -> None:
-    if not (folder / CONFIG).exists():
+    if not os.path.exists(folder / CONFIG):  # noqa: PTH110, unlike a Path's it takes a folder that cannot be looked at
         return
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -144,12 +177,16 @@ def epochs_done(run: Path) -> list[Any]:
 def missing_decoders(out: Path, run: Run) -> list[str]:
     """Those whose results are yet to be made; a run without any is finished."""
     folder = run_folder(out, run)
-    return [decoder for decoder in run.decoders if read_json(result_file(folder, decoder)) is None]
+    return [decoder for decoder in run.decoders if not _holds_result(result_file(folder, decoder))]
 
 
 def missing_baselines(out: Path, plan: Plan, data: str) -> list[str]:
     """Those whose results are yet to be made."""
-    return [name for name in plan.baselines if read_json(baseline_file(out, data, name)) is None]
+    return [name for name in plan.baselines if not _holds_result(baseline_file(out, data, name))]
+
+
+def _holds_result(path: Path) -> bool:
+    return isinstance((read_json(path) or {}).get("evaluation"), dict)
 
 
 def forget_failure(folder: Path) -> None:
@@ -159,6 +196,7 @@ def forget_failure(folder: Path) -> None:
 
 
 def tell_failure(folder: Path, error: str, details: str) -> None:
-    """Keep a failure beside what the run left."""
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / FAILED, {"format": FORMAT, "error": error, "details": details})
+    """Keep a failure beside what the run left; where nothing can be written, that may be the failure itself."""
+    with suppress(OSError, RamifyError):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / FAILED, {"format": FORMAT, "error": error, "details": details})

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ramify.errors import RamifyError
 from ramify.training.settings import Settings
 from ramify.version import VERSION
 
@@ -38,14 +39,20 @@ class DataSet:
 
     def split(self, name: str) -> Path | Corpus:
         """What to train on or to score against."""
-        return _builtin()[name] if self.files is None else self.files[name]
+        return _builtin()[name] if self.files is None else _trees(self.files[name])
+
+    def trees(self, name: str) -> Corpus:
+        """The same, read."""
+        from ramify.corpus.reading import read_sentences
+
+        return _builtin()[name] if self.files is None else read_sentences(self.files[name], "brackets")
 
     @cached_property
     def checksums(self) -> dict[str, str]:
         """sha256 of every file; a built-in corpus is always the same."""
         if self.files is None:
             return {}
-        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in self.files.items()}
+        return {name: _checksum(path) for name, path in self.files.items()}
 
     def as_record(self) -> dict[str, Any]:
         """In terms of JSON; of the folder only its name, because its place is nobody's business."""
@@ -62,6 +69,22 @@ class DataSet:
         files = record["files"]
         paths = None if files is None else {name: Path(path) for name, path in files.items()}
         return cls(record["name"], paths, record["words"])
+
+
+def _checksum(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise RamifyError(f"{path}: this file cannot be read ({error.strerror}); check its permissions.") from error
+
+
+def _trees(path: Path) -> Path | Corpus:
+    """The file or, where its first labels are so odd that it would be taken for text, the trees in it."""
+    from ramify.corpus.reading import HEAD, guess_kind, read_sentences
+
+    with path.open("rb") as handle:
+        kind = guess_kind(handle.read(HEAD))
+    return path if kind == "brackets" else read_sentences(path, "brackets")
 
 
 def _builtin() -> dict[str, Corpus]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import resources
@@ -13,7 +12,7 @@ from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES, check_baseline
 from ramify.experiments.plan import DataSet, Group, Plan, Run
 from ramify.experiments.sources import data_sets
-from ramify.experiments.tables import Table, check_name, read_toml, unknown
+from ramify.experiments.tables import Table, check_name, name_from, read_toml, unknown
 from ramify.training.settings import Settings, load_settings
 
 MOST_THREADS = 1024
@@ -62,7 +61,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     models = {name: _Model.read(name, table, str(path)) for name, table in content.table("models").items()}
     if not models:
         raise RamifyError(f"{path}: there is no model; describe one under [models.NAME].")
-    groups = content.tables("group") or [{"name": re.sub(r"[^\w.+-]+", "-", path.stem)[:100], "title": title}]
+    groups = content.tables("group") or [{"name": name_from(path.stem), "title": title}]
     content.finish()
     reader = _Groups(path, common, of_data, models)
     found = tuple(reader.read(place, group) for place, group in enumerate(groups, start=1))
@@ -135,6 +134,7 @@ class _Groups:
         given = self.common.settings | self.of_data[data] | about.settings | {"seed": seed}
         try:
             settings = load_settings(None, given)
+            _check_device(settings.device)
             _check_decoders(settings, decoders)
         except RamifyError as error:
             raise RamifyError(f"{self.path}, model {model} on {data}: {error}") from error
@@ -155,8 +155,18 @@ def _settings_table(content: dict[str, Any], where: str) -> dict[str, Any]:
     return settings
 
 
+def _check_device(name: str) -> None:
+    """Whether there is such a device; a GPU that is there is not touched, as that would take memory of it."""
+    import torch
+
+    from ramify.parser.tensors import chosen_device
+
+    if name != "auto" and not (name.startswith("cuda") and torch.cuda.is_available()):
+        chosen_device(name)
+
+
 def _check_seed(seed: int) -> None:
-    Settings(seed=seed)
+    load_settings(None, {"seed": seed})
 
 
 def _check_decoder(name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,14 +13,17 @@ from typing import Any
 
 from ramify.errors import RamifyWarning, Stopped
 from ramify.experiments import folder
+from ramify.experiments.checking import check_data
 from ramify.experiments.plan import Plan
 from ramify.experiments.pool import ENDED, Event, Worker, cores, explain
 from ramify.experiments.status import Status
-from ramify.files import write_json
-from ramify.training.stopping import StopRequest, stop_requests
+from ramify.training.stopping import SIGNALS, StopRequest, stop_requests
 
 PAUSE = 0.2
 """Seconds after which a signal is noticed at the latest."""
+
+STOPPED = frozenset(code for number in SIGNALS for code in (-number, 128 + number))
+"""Exit codes of processes that were asked to end."""
 
 OnChange = Callable[[Status, Event], None]
 
@@ -40,8 +44,9 @@ def run_experiment(
     folder.make_folder(out)
     with folder.locked(out) as lock:
         folder.check_same(out, plan)
-        write_json(out / folder.PLAN, plan.as_record())
         statuses = {status.name: status for status in survey(plan, out)}
+        check_data(plan, statuses.values())
+        folder.write_plan(out, plan)  # not before the data is known to be good: in a plan it cannot be mended any more
         on_begin([*statuses.values()])
         waiting = [name for name, status in statuses.items() if status.state == "waiting"]
         experiment = _Experiment(plan, out, statuses, on_change, lock)
@@ -81,6 +86,16 @@ def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
         yield status
 
 
+def _was_stopped(code: int, request: StopRequest) -> bool:
+    """Whether a process ended because all shall end.
+
+    A signal to the whole group may end a process that is still being loaded before this one hears of it.
+    """
+    if request.signal is None and code in STOPPED:
+        time.sleep(PAUSE)
+    return request.signal is not None
+
+
 def _baselines_name(data: str) -> str:
     return f"{data}/baselines"
 
@@ -100,7 +115,7 @@ class _Experiment:
                 while waiting and not stopping and len(self._workers) < jobs:
                     self._begin(waiting.pop(0))
                 with suppress(queue.Empty):
-                    self._take(*self._events.get(timeout=PAUSE), stopping)
+                    self._take(*self._events.get(timeout=PAUSE), request)
                 if request.signal is not None and not stopping:
                     stopping = True
                     for worker in self._workers.values():
@@ -141,7 +156,7 @@ class _Experiment:
             return self._out / folder.BASELINES / self._data_of[name]
         return folder.run_folder(self._out, self._plan.runs[name])
 
-    def _take(self, name: str, event: Event, stopping: bool) -> None:
+    def _take(self, name: str, event: Event, request: StopRequest) -> None:
         if event["event"] != ENDED:
             self._change(name, event)
             return
@@ -149,7 +164,7 @@ class _Experiment:
         code = event["code"]
         if code == 0:
             self._change(name, {"event": "finished", "result": self._first_result(name)})
-        elif stopping:
+        elif _was_stopped(code, request):
             self._change(name, {"event": "state", "state": "stopped"})
         else:
             told = self._statuses[name].error

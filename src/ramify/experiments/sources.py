@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ramify.corpus.reading import guess_kind, split_paths
-from ramify.errors import RamifyError
+from ramify.corpus.reading import HEAD, split_paths
+from ramify.errors import RamifyError, RamifyWarning
 from ramify.experiments.plan import BUILT_IN, SPLITS
 from ramify.experiments.tables import Table, check_name, unknown
 
 Files = dict[str, Path] | None
-_SEEN = 1 << 16
 
 
 def data_sets(
@@ -48,23 +48,49 @@ def data_sets(
     return files, settings
 
 
-def _treebanks_in(root: Path | None) -> Iterator[tuple[str, str]]:
-    """Every folder with all three splits in it."""
+def _treebanks_in(root: Path | None) -> dict[str, str]:
+    """Every folder with all three splits in it; what may be meant as one and cannot be is told."""
+    found: dict[str, str] = {}
+    refused: list[RamifyError] = []
     for folder in sorted(root.iterdir()) if root is not None else ():
-        if folder.is_dir() and split_paths(folder).keys() >= set(SPLITS):
-            yield folder.name, str(folder.absolute())
+        try:
+            if folder.is_dir() and _splits(folder).keys() >= set(SPLITS):
+                check_name(folder.name, str(folder))
+                _files(folder, "--data-root")
+                found[folder.name] = str(folder.absolute())
+        except RamifyError as error:
+            refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    for reason in refused:
+        warnings.warn(f"left out: {reason}", RamifyWarning, stacklevel=2)
+    return found
+
+
+def _splits(folder: Path) -> dict[str, Path]:
+    try:
+        return split_paths(folder)
+    except OSError as error:
+        raise RamifyError(f"{folder}: cannot be looked into ({error.strerror}); check its permissions.") from error
+
+
+def _looks_like_trees(file: Path) -> bool:
+    """As far as its first sign tells; the rest is read before the first run begins."""
+    try:
+        with file.open("rb") as handle:
+            return handle.read(HEAD).decode("utf-8-sig", "replace").lstrip().startswith("(")
+    except OSError as error:
+        raise RamifyError(f"{file}: this file cannot be read ({error.strerror}); check its permissions.") from error
 
 
 def _files(folder: Path, where: str) -> dict[str, Path]:
     try:
-        found = split_paths(folder)
+        found = _splits(folder)
     except RamifyError as error:
         raise RamifyError(f"{where}: {error} Say where it is with --data or --data-root.") from error
     for split in SPLITS:
         if split not in found:
             raise RamifyError(f"{where}: {folder} has no {split} file; name one {split}.trees.")
-        with found[split].open("rb") as handle:
-            head = handle.read(_SEEN)
-        if guess_kind(head) != "brackets":
+        if not _looks_like_trees(found[split]):
             raise RamifyError(f"{where}: {found[split]} holds no trees; experiments score against trees.")
     return {split: found[split].absolute() for split in SPLITS}

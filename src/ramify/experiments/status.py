@@ -46,9 +46,8 @@ class Status:
             self.finish(event["result"])
 
     def _take_record(self, record: dict[str, Any]) -> None:
-        self.epoch, self.dev_perplexity, self.dev_f1 = (
-            record["epoch"], record["dev_perplexity"], record.get("dev_f1")
-        )  # fmt: skip
+        self.epoch = _whole(record["epoch"])
+        self.dev_perplexity, self.dev_f1 = _number(record["dev_perplexity"]), _number(record.get("dev_f1"))
 
     def resume(self, records: list[dict[str, Any]]) -> None:
         """It was begun already; these epochs are behind it."""
@@ -60,5 +59,17 @@ class Status:
         self.state, self.seconds_left = "finished", None
         with suppress(KeyError, TypeError, IndexError):  # a file of results may have been changed by hand
             self._take_record(result["epochs"][result["epochs"][-1]["best_epoch"] - 1])
-            self.epoch = result["epochs"][-1]["epoch"]
-            self.test_f1 = result["evaluation"]["scores"]["sentence_f1"]
+            self.epoch = _whole(result["epochs"][-1]["epoch"])
+            self.test_f1 = _number(result["evaluation"]["scores"]["sentence_f1"])
+
+
+def _whole(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+def _number(value: object) -> float | None:
+    """None for what a file of results that was changed by hand has in the place of a number."""
+    try:
+        return float(value) if type(value) in (int, float) else None  # type: ignore[arg-type]
+    except OverflowError:
+        return None

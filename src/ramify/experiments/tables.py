@@ -14,17 +14,27 @@ from ramify.errors import RamifyError, shortened
 Item = TypeVar("Item", str, int)
 
 NAME = re.compile(r"\w[\w.+-]*")
+LONGEST_NAME, MOST_BYTES = 100, 200
+"""A folder's name may have 255 bytes, and letters of many scripts have two or three."""
 LARGEST_FILE = 1 << 20
 LONGEST_LIST = 200
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file, of a size that a person could have written."""
+def read_text(path: Path) -> str:
+    """The text of a TOML file, of a size that a person could have written; a byte order mark is left out."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise RamifyError(f"{path}: is larger than {LARGEST_FILE >> 20} MB; this is no experiment.")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise RamifyError(f"{path}: cannot be read as the TOML file of an experiment ({error}).") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file."""
+    try:
+        return tomllib.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: cannot be read as the TOML file of an experiment ({error}).") from error
 
 
@@ -81,7 +91,10 @@ class Table:
             what = "strings" if kind is str else "whole numbers"
             raise RamifyError(f"{self.where}: {key} is {_shown(value)}, but must be a list of {what}.")
         for each in value:
-            check(each)
+            try:
+                check(each)
+            except RamifyError as error:
+                raise RamifyError(f"{self.where}, {key}: {error}") from error
         if len(set(value)) < len(value):
             raise RamifyError(f"{self.where}: {key} names something twice; keep one.")
         return value
@@ -91,7 +104,7 @@ class Table:
 
         def check(name: str) -> None:
             if name not in known:
-                raise RamifyError(f"{self.where}, {key}: {unknown(name, known)}")
+                raise RamifyError(unknown(name, known))
 
         return self.listed(key, known, str, check)
 
@@ -118,11 +131,29 @@ def unknown(name: str, known: Collection[str]) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of very many digits"
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def check_name(name: str, where: str) -> None:
     """A name that is also the name of a folder."""
-    if not NAME.fullmatch(name) or len(name) > 100:
-        raise RamifyError(f"{where}: the name {shortened(name)} must be letters, digits and . _ + - (100 at most).")
+    if not _is_name(name):
+        raise RamifyError(
+            f"{where}: the name {shortened(name)} must be letters, digits and . _ + - ({LONGEST_NAME}, or {MOST_BYTES} "
+            "bytes, at most), and begin with a letter, a digit or _."
+        )
+
+
+def name_from(text: str) -> str:
+    """A name that says what `text` says, as far as a name can."""
+    name = re.sub(r"^\W+", "", re.sub(r"[^\w.+-]+", "-", text))[:LONGEST_NAME]
+    while name and not _is_name(name):
+        name = name[:-1]
+    return name or "all"
+
+
+def _is_name(text: str) -> bool:
+    return bool(NAME.fullmatch(text)) and len(text) <= LONGEST_NAME and len(text.encode()) <= MOST_BYTES

@@ -83,10 +83,17 @@ def work(job: dict[str, Any], tell: Tell) -> int:
         return stop.exit_code
     except Exception as error:
         known = isinstance(error, (RamifyError, OSError))
-        sentence = str(error) if known else f"{type(error).__name__}: {error}"
+        sentence = _sentence(error) if known else f"{type(error).__name__}: {error}"
         tell("failed", error=sentence, details="" if known else traceback.format_exc())
         return 1
     return 0
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong, without the numbers of the operating system."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; check the path, its permissions and the space there."
+    return str(error)
 
 
 def _score_baselines(job: dict[str, Any], tell: Tell) -> None:

@@ -87,7 +87,7 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
     if not train.parses:
         raise RamifyError(
             f"{train.source}: no training sentence has 2 to {settings.max_length} words; "
-            "give more sentences, or another --max-length."
+            "give more sentences, or another max_length."
         )
     if not dev_set.parses:
         raise RamifyError(f"{dev_set.source}: no dev sentence has 2 words or more; give more or longer ones.")
@@ -98,7 +98,7 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
     if settings.split_sentences:
         raise RamifyError(f"{data.source}: holds trees, one a sentence already; leave out --split-sentences.")
     if settings.punctuation == "keep":
-        raise RamifyError(f"{data.source}: holds trees; keep their punctuation with --words none.")
+        raise RamifyError(f"{data.source}: holds trees; keep their punctuation with words = none.")
     if settings.words == "auto":
         rule = word_rule_for(data)
     else:

@@ -84,7 +84,7 @@ def train_epoch(
     if (longest := settings.longest_in(position.epoch)) is not None:
         sentences = [words for words in sentences if len(words) <= longest]
         if not sentences:
-            raise RamifyError(f"No training sentence has at most {longest} words; give another --curriculum.")
+            raise RamifyError(f"No training sentence has at most {longest} words; give another curriculum.")
     order = np.random.default_rng([settings.seed, position.epoch])
     batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
     for places in batches[position.batches :]:

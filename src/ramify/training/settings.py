@@ -28,6 +28,8 @@ CURRICULUM = 30
 """Longest sentence in the first epoch of a C-PCFG (Kim et al. 2019, sec. 3.2)."""
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
+MOST_BITS = 64
+"""No setting is a whole number beyond these; Python could not even write one of thousands of digits in an error."""
 
 
 def _setting(default: Any, explanation: str) -> Any:
@@ -108,14 +110,14 @@ class Settings:
         if self.curriculum is not None and self.curriculum < 2:
             raise RamifyError(f"curriculum is {self.curriculum}, but a sentence with a tree has 2 words or more.")
         if self.compound and "latent" not in inspect.signature(FAMILIES[self.model]).parameters:
-            raise RamifyError(f"A compound {self.model} is not known; leave out --compound.")
+            raise RamifyError(f"A compound {self.model} is not known; leave out compound.")
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
         if not 0 <= self.dropout < 1:
             raise RamifyError(f"dropout is {self.dropout}, but must be at least 0 and less than 1.")
         if self.dropout and self.model == "em-pcfg":
-            raise RamifyError("em-pcfg counts with all its symbols; leave out --dropout.")
+            raise RamifyError("em-pcfg counts with all its symbols; leave out dropout.")
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
@@ -173,6 +175,8 @@ TYPES: dict[str, type] = {
 
 def _converted(setting: Field[Any], value: Any, where: str) -> Any:
     wanted = TYPES[str(setting.type)]
+    if type(value) is int and value.bit_length() > MOST_BITS:
+        raise RamifyError(f"{where}: {setting.name} is a number of more than {MOST_BITS} bits; give a smaller one.")
     if wanted is float and type(value) is int:
         return float(value)
     if type(value) is not wanted:
@@ -190,8 +194,8 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
     """The settings in a TOML file, known ones and of their types."""
     known = {setting.name: setting for setting in fields(Settings)}
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
         raise RamifyError(f"{file}: cannot be read as a TOML file of settings ({error}).") from error
     chosen = {name.replace("-", "_"): value for name, value in table.items()}
     if len(chosen) < len(table):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -11,6 +12,8 @@ from types import FrameType
 from ramify.errors import Stopped
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+TOGETHER = 1.0
+"""Seconds within which a signal that comes again is the same wish: `timeout` sends it to a process and to its group."""
 
 
 class StopRequest:
@@ -18,6 +21,15 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal: int | None = None
+        self._since = 0.0
+
+    def is_repeated(self, number: int) -> bool:
+        """Whether a signal is but an echo of the one that asked for the end."""
+        return number == self.signal and time.monotonic() - self._since < TOGETHER
+
+    def ask(self, number: int) -> None:
+        """Ask for an end."""
+        self.signal, self._since = number, time.monotonic()
 
     def obey(self, message: str = "Stopped.") -> None:
         """Raise `Stopped` if an end was asked for."""
@@ -27,7 +39,7 @@ class StopRequest:
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Within, a signal only leaves its request; a second one has its usual effect, at once.
+    """Within, a signal only leaves its request; a second one that is no echo has its usual effect, at once.
 
     Signals reach the main thread alone, so in any other nothing changes.
     """
@@ -42,8 +54,11 @@ def stop_requests() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
     def on_signal(number: int, _: FrameType | None) -> None:
-        request.signal = number
-        restore()
+        if request.signal is None:
+            request.ask(number)
+        elif not request.is_repeated(number):
+            restore()
+            signal.raise_signal(number)
 
     for number in SIGNALS:
         signal.signal(number, on_signal)
