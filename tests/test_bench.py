@@ -61,6 +61,7 @@ def test_every_task_gives_every_figure(task, model, monkeypatch):
     assert record["peak_memory_mb"] > 10
 
 
+@pytest.mark.slow
 def test_a_sweep_fits_how_time_grows(monkeypatch):
     import ramify.bench.sweeping as room
 

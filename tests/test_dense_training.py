@@ -73,6 +73,7 @@ def test_scores_are_those_of_the_analysis(learnt):
     assert [math.isinf(score) for score in scores] == [False, True, True, False]
 
 
+@pytest.mark.slow
 @every_family
 def test_a_stopped_run_goes_on_bit_for_bit(family, learnt, treebank, tmp_path):
     def stop_soon(now):

@@ -8,6 +8,7 @@ import sys
 
 import numba
 import numpy as np
+import pytest
 
 from ramify.inference import compilation
 
@@ -27,6 +28,7 @@ def run(cache) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_a_notice_the_first_time_and_silence_from_the_cache(tmp_path):
     assert run(tmp_path) == compilation.NOTICE + "\n"
     assert run(tmp_path) == ""

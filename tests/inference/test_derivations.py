@@ -104,6 +104,7 @@ def test_the_best_in_rank_space_takes_one_component_for_every_rule():
         assert found.log_probability <= exact[b].log_probability
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["dense", "low rank", "without a head"])
 def test_samples_come_as_often_as_they_are_probable(shape):
     """Pearson's chi-square, at a level of one in a thousand, with a fixed seed."""

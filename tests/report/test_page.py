@@ -127,6 +127,7 @@ def test_markdown_names_files_that_are_there(out: Path) -> None:
     assert all((out / link).is_file() for link in linked)
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_files(folder: Path, out: Path, tmp_path: Path) -> None:
     again = make_report(folder, tmp_path / "again").page.parent
     for file in sorted(path for path in out.rglob("*") if path.is_file()):
