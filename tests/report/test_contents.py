@@ -11,34 +11,12 @@ from ramify.report.contents.across import across
 from ramify.report.contents.details import by_label, by_length, disjoint
 from ramify.report.contents.induced import heat, pure_symbols
 from ramify.report.contents.scores import scores
-from ramify.report.contents.section import Section
 from ramify.report.contents.symbols import find_series, symbols
 from ramify.report.contents.training import cost
-from ramify.report.published import published
-from ramify.report.reading import read_runs
-from ramify.report.results import Induced, Runs, chosen_run, spread
-from ramify.report.tables import Cell, Number, Table
-from tests.report.made_up import put, tiny, write
-
-
-def made(folder: Path, *records: dict[str, Any]) -> Runs:
-    for record in records:
-        put(folder, record)
-    return read_runs(folder)
-
-
-def rows(table: Table) -> list[dict[str, Cell]]:
-    heads = [column.head for column in table.columns]
-    return [dict(zip(heads, row, strict=True)) for part in table.parts for row in part.rows]
-
-
-def table_of(section: Section | None, place: int = 0) -> Table:
-    assert section is not None
-    return [block for block in section.blocks if isinstance(block, Table)][place]
-
-
-def baseline(data: str, name: str, f1: float, **evaluation: Any) -> dict[str, Any]:
-    return tiny(data, name, 0, f1, kind="baseline", evaluation=evaluation)
+from ramify.report.results import Induced, chosen_run, spread
+from ramify.report.tables import Number
+from tests.report.looking import baseline, made, rows, table_of
+from tests.report.made_up import tiny, write
 
 
 def test_mean_biased_deviation_and_maximum() -> None:
@@ -87,49 +65,6 @@ def test_scores_with_different_signatures_are_told_apart(tmp_path: Path) -> None
     notes = table_of(scores(runs)).notes
     assert "Signature (a): signed." in notes
     assert "Signature (b): other." in notes
-
-
-@pytest.mark.parametrize(("data", "shown"), [("wsj", True), ("WSJ", True), ("en-wsj-sample", False), ("mine", False)])
-def test_published_figures_stand_beside_the_treebanks_of_the_list_alone(tmp_path: Path, data: str, shown: bool) -> None:
-    settings = {"model": "tn-pcfg", "preterminals": 500}
-    runs = made(tmp_path, tiny(data, "many", 0, 50.0, settings=settings), baseline(data, "right", 39.0))
-    table = table_of(scores(runs))
-    assert [column.head for column in table.columns if column.faint] == (
-        ["published MBR", "published max MBR"] if shown else []
-    )
-    if shown:
-        assert rows(table)[0]["published MBR"] == Number(57.7, 4.2)
-        assert rows(table)[0]["published max MBR"] == Number(61.4)
-        assert rows(table)[1]["published MBR"] == Number(39.5)
-        assert any("2,412 sentences, this one 350" in note for note in table.notes)
-
-
-def test_another_activation_is_not_the_published_system(tmp_path: Path) -> None:
-    settings = {"model": "tn-pcfg", "preterminals": 500, "activation": "tanh"}
-    runs = made(tmp_path, tiny("wsj", "tanh", 0, 50.0, settings=settings))
-    assert published().f1(runs.results[0]) is None
-
-
-def test_published_recall_and_means_are_those_of_print() -> None:
-    systems = {(s.name, s.preterminals, s.decoder): s for s in published().systems}
-    assert len(systems) == len(published().systems)
-    spmrl = [t for t in published().treebanks if t != "wsj"]
-    # The means that the paper prints beside its table of nine treebanks.
-    for name, p, mean in (("n-pcfg", 60, 36.3), ("c-pcfg", 60, 40.1), ("tn-pcfg", 500, 40.9)):
-        f1 = systems[name, p, "mbr"].f1
-        assert sum(f1[t] for t in spmrl) / len(spmrl) == pytest.approx(mean, abs=0.06)
-    for name, mean in (("left", 11.2), ("right", 23.2), ("random", 17.6)):
-        f1 = systems[name, None, "mbr"].f1
-        assert sum(f1[t] for t in spmrl) / len(spmrl) == pytest.approx(mean, abs=0.06)
-
-
-SIZES = [({}, True), ({"nonterminals": 30}, True), ({"nonterminals": 2}, False), ({"rank": 10}, False)]
-
-
-@pytest.mark.parametrize(("sizes", "known"), SIZES)
-def test_a_grammar_of_another_size_is_another_system(tmp_path: Path, sizes: dict[str, int], known: bool) -> None:
-    runs = made(tmp_path, tiny("wsj", "tn", 0, 50.0, settings={"model": "tn-pcfg", "preterminals": 60, **sizes}))
-    assert (published().f1(runs.results[0]) is not None) == known
 
 
 def test_treebanks_by_models(tmp_path: Path) -> None:
