@@ -320,12 +320,14 @@ def test_folders_that_cannot_be_data_sets_are_left_out_with_a_note(tmp_path):
         read_plan(path, root=root)
     (write_treebank(root / "twice") / "train.txt").write_text("")
     (write_treebank(root / "text") / "test.trees").write_text("no tree\n")
+    (write_treebank(root / "half") / "dev.trees").unlink()
+    (root / "else").mkdir()
     write_treebank(root / "en")
     with pytest.warns(RamifyWarning) as told:
         assert list(read_plan(path, root=root).data) == ["en"]
     notes = [str(note.message) for note in told]
-    assert len(notes) == 3
-    for name, note in zip(("my zh", "text", "twice"), notes, strict=True):
+    assert len(notes) == 4
+    for name, note in zip(("half", "my zh", "text", "twice"), notes, strict=True):
         assert note.startswith("left out: ")
         assert str(root / name) in note
 

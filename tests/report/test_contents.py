@@ -56,7 +56,7 @@ def test_the_main_table(tmp_path: Path) -> None:
         dict.fromkeys(("S-F1 Viterbi", "perplexity", "seeds"))
         | {"model": "random (baseline)", "S-F1 MBR": Number(18.0, 0.5), "max MBR": Number(18.5)},
     ]
-    assert table.notes[0] == "2 seeds (0, 1) each; 1 seed (0) of b; ± is the biased standard deviation over seeds."
+    assert table.notes[0] == "2 seeds (0, 1); 1 seed (0) of b; ± is the biased standard deviation over seeds."
     assert "Signature: signed." in table.notes
 
 
@@ -307,6 +307,26 @@ def test_groups_show_the_seeds_of_their_plan(tmp_path: Path) -> None:
     both, first = (rows(table_of(section, place))[0] for place in range(2))
     assert (both["seeds"], both["S-F1 MBR"]) == (Number(2, digits=0), Number(55.0, 5.0))
     assert (first["seeds"], first["S-F1 MBR"]) == (Number(1, digits=0), Number(50.0))
+
+
+def test_runs_that_only_a_smaller_group_has_are_drawn(tmp_path: Path) -> None:
+    def planned(models: str, seed: int) -> list[dict[str, Any]]:
+        return [{"data": "en", "model": model, "seed": seed, "decoders": ["mbr"]} for model in models]
+
+    groups = [{"name": "large", "runs": planned("ab", 0)}, {"name": "small", "runs": planned("a", 1)}]
+    groups += [{"name": "part", "runs": planned("a", 0)}]
+    write(tmp_path / "experiment.json", {"format": 1, "groups": groups})
+    runs = made(tmp_path, *(tiny("en", model, seed, 50.0) for model, seed in (("a", 0), ("b", 0), ("a", 1))))
+    assert [(unit.group.name, unit.models) for unit in runs.units()] == [("large", ["a", "b"]), ("small", ["a"])]
+
+
+def test_cost_is_of_all_seeds_whatever_their_decoders(tmp_path: Path) -> None:
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, "viterbi", seconds_per_epoch=10.0),
+        tiny("en", "a", 1, 50.0, seconds_per_epoch=20.0),
+    )
+    assert [row["seconds an epoch"] for row in rows(table_of(cost(runs)))] == [Number(15.0, 5.0)]
 
 
 def test_long_names_stay_apart(tmp_path: Path) -> None:

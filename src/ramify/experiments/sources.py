@@ -54,7 +54,7 @@ def _treebanks_in(root: Path | None) -> dict[str, str]:
     refused: list[RamifyError] = []
     for folder in sorted(root.iterdir()) if root is not None else ():
         try:
-            if folder.is_dir() and _splits(folder).keys() >= set(SPLITS):
+            if folder.is_dir() and _splits(folder):
                 check_name(folder.name, str(folder))
                 _files(folder, "--data-root")
                 found[folder.name] = str(folder.absolute())

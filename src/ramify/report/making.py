@@ -84,7 +84,8 @@ def make_report(folder: Path, out: Path | None = None, on_figure: Callable[[], N
     write_atomically(out / MARKDOWN, page_markdown(runs, sections, notes, set(drawings)).encode())
     # The page last: whoever sees it finds everything it speaks of.
     write_atomically(out / PAGE, page_html(runs, sections, notes, drawings).encode())
-    notes += _others(out, {*(table.name for table in tables), *drawings})
+    made = {f"{TABLES}/{table.name}{ending}" for table in tables for ending in (".csv", ".tex")[: 1 + table.in_print]}
+    notes += _others(out, made | {f"{FIGURES}/{name}{ending}" for name in drawings for ending in (".svg", ".png")})
     return Report(out / PAGE, len(runs.results), len(tables), len(drawings), runs.problems, notes)
 
 
@@ -113,13 +114,12 @@ def _make_folder(path: Path) -> None:
 
 def _others(out: Path, made: set[str]) -> list[str]:
     """A note on tables and figures that this report did not make: of an earlier one they may have other figures."""
-    there = sorted(
-        path.name for folder in (TABLES, FIGURES) for path in (out / folder).glob("*") if path.stem not in made
-    )
-    if not there:
+    there = (path.relative_to(out).as_posix() for folder in (TABLES, FIGURES) for path in (out / folder).glob("*"))
+    others = sorted(set(there) - made)
+    if not others:
         return []
-    names = ", ".join(there[:3]) + (" and others" if len(there) > 3 else "")
-    return [f"{out} also has {names}, which are not of this report; remove them if they are of an earlier one."]
+    names = ", ".join(others[:3]) + (" and others" if len(others) > 3 else "")
+    return [f"{out} also has {names}: not of this report, but perhaps of an earlier one."]
 
 
 def _with_own_names(sections: Iterator[Section]) -> Iterator[Section]:

@@ -215,30 +215,29 @@ class Runs:
     def units(self) -> list[Unit]:
         """What is drawn together: the models with results of one group on one treebank.
 
-        Left out are those of which another group has all, with others beside them.
+        Left out are those of whose results another group has all.
         """
-        found = [
-            (group, data, with_results)
-            for group in self.groups
-            for data, models in group.models.items()
-            if (with_results := [model for model in models if self.of(data, model, group)])
-        ]
-        kept: list[tuple[Group, str, list[str]]] = []
-        for group, data, models in found:
-            larger = any(set(models) < set(others) for _, d, others in found if d == data)
-            if not larger and all(set(models) != set(others) for _, d, others in kept if d == data):
-                kept.append((group, data, models))
+        found = [(group, data, self._drawn(group, data)) for group in self.groups for data in group.models]
+        kept: list[tuple[Group, str, set[str]]] = []
+        for group, data, results in found:
+            larger = any(results < others for _, _, others in found)
+            if results and not larger and all(results != others for _, _, others in kept):
+                kept.append((group, data, results))
         datasets = [data for _, data, _ in kept]
         return [
             Unit(
                 group,
                 data,
-                models,
+                [model for model in group.models[data] if self.of(data, model, group)],
                 data if datasets.count(data) == 1 else f"{data}, {group.title}",
                 data != datasets[0],
             )
-            for group, data, models in kept
+            for group, data, _ in kept
         ]
+
+    def _drawn(self, group: Group, data: str) -> set[str]:
+        """The results of which details of a group are told, by their files."""
+        return {result.path for model in group.models[data] for result in self.of(data, model, group)}
 
 
 def decoders_of(results: Iterable[Result]) -> list[str]:

@@ -92,7 +92,7 @@ def seeds_note(results: Iterable[Result]) -> str:
     if not alike:
         return ""
     (usual, systems), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
-    each = " each" if len(systems) > 1 or others else ""
+    each = " each" if len(systems) > 1 else ""
     exceptions = (f"; {_counted(known)} of {', '.join(names)}" for known, names in others)
     deviation = _DEVIATION if any(len(known) > 1 for known in alike) else ""
     return f"{_counted(usual)}{each}{''.join(exceptions)}{deviation}."

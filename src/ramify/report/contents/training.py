@@ -16,7 +16,8 @@ def cost(runs: Runs) -> Section | None:
     shown: list[Result] = []
     for data in runs.datasets:
         for model in runs.models(data):
-            of = runs.of(data, model)
+            # One result a seed: what training took does not depend on the decoder.
+            of = list({r.seed: r for r in runs.all_of(data, model)}.values())
             if any(r.parameters or r.seconds_per_epoch or r.memory_mb for r in of):
                 shown += of
                 rows.setdefault(data, []).append(_cost_row(model, of))

@@ -29,7 +29,7 @@ def table_csv(table: Table) -> str:
 
 def _value(cell: Cell) -> str:
     if isinstance(cell, Number):
-        return f"{cell.value:.0f}" if cell.digits == 0 else f"{cell.value:.6g}"
+        return f"{cell.value:.0f}" if cell.value == int(cell.value) else f"{cell.value:.6g}"
     return cell or ""
 
 

@@ -21,7 +21,8 @@ def table_latex(table: Table) -> str:
     sides = ["r" if table.is_numeric(place) else "l" for place in range(len(table.columns))]
     heads = " & ".join(_faint(_head(c.head, side), c) for c, side in zip(table.columns, sides, strict=True))
     lines = [
-        "% needs the packages booktabs, graphicx and xcolor; other scripts than Latin need XeLaTeX or LuaLaTeX",
+        "% needs the packages booktabs, graphicx, xcolor and, for all Latin letters, fontenc with T1",
+        "% letters of other scripts, single Greek ones too, need XeLaTeX or LuaLaTeX",
         *(f"% {note}" for note in table.notes),
         r"\begin{table}",
         r"\centering",
