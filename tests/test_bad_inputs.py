@@ -188,7 +188,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "resuming a drawing": (
         nothing,
         PARSE.format("text") + " --format pretty --out x --resume",
-        "cannot be gone on with; choose another",
+        "cannot be resumed; choose another",
     ),
     "a setting nobody knows": (
         writes("bad", "colour = 3"),

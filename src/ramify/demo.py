@@ -18,8 +18,9 @@ from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError, Stopped
+from ramify.files import contents
 from ramify.parser import FORMATS, Evaluation, Parser, evaluate
-from ramify.parser.folder import CONFIG
+from ramify.parser.folder import CONFIG, FILES
 from ramify.terminal import evaluation_table, rules_table, training_progress
 from ramify.training import train
 
@@ -65,7 +66,7 @@ def _is_demo(folder: Path) -> bool:
 def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Parser:
     """Train with the demo's settings."""
     overwrite = _is_demo(out)
-    if out.is_dir() and any(out.iterdir()) and not overwrite:
+    if contents(out, FILES) and not overwrite:
         raise RamifyError(f"{out}: is not empty and was not left by the demo; give another folder.")
     notes.print(f"Learning a grammar from {len(corpus['train']):,} sentences of the built-in corpus, without trees.")
     try:

@@ -4,16 +4,43 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+import re
+import secrets
+from collections.abc import Container, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ramify.errors import RamifyError
+from ramify.locks import LOCK, locked_file
+
+_UNFINISHED = re.compile(r"\.(?P<name>.+?)(?:\.[0-9a-f]{8})?\.partial", re.DOTALL)
+_MOST_TRIES = 100
 
 
-def partial_name(path: Path) -> Path:
-    """Where the content of `path` is while it is being written; nothing else has such a name."""
-    return path.with_name(f".{path.name}.partial")
+def partial_of(out: Path) -> Path:
+    """The file next to `out` that is locked while `out` is prepared, and in which `parse` collects its lines."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def is_unfinished(path: Path, names: Container[str]) -> bool:
+    """Whether `path` was left by a process that was killed while it wrote a file with one of these names."""
+    found = _UNFINISHED.fullmatch(path.name)
+    return found is not None and found["name"] in names
+
+
+def contents(folder: Path, names: Container[str]) -> set[str]:
+    """What a folder holds, except its lock and what killed processes left of files with these names."""
+    if not folder.is_dir():
+        return set()
+    return {path.name for path in folder.iterdir() if path.name != LOCK and not is_unfinished(path, names)}
+
+
+def remove_unfinished(folder: Path, names: Container[str]) -> None:
+    """Remove what killed processes left of files with these names; only for the process that holds the lock."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if is_unfinished(path, names) and path.is_file() and not path.is_symlink():
+            path.unlink(missing_ok=True)
 
 
 def check_place(path: Path) -> None:
@@ -42,19 +69,46 @@ def place_for(out: Path, overwrite: bool) -> Path:
     return place
 
 
+@contextmanager
+def locked_place(out: Path, overwrite: bool) -> Iterator[Path]:
+    """`place_for`, with other processes that would write the same file kept away."""
+    place = place_for(out, overwrite)
+    with locked_file(partial_of(place), out):
+        yield place_for(out, overwrite)  # once more, because another process may have finished it meanwhile
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """The whole new content or, if anything fails or the machine stops, what was there before."""
-    temporary = partial_name(path)
+    temporary = None
     try:
-        with temporary.open("wb") as handle:
+        temporary, descriptor = _new_file_beside(path)
+        with os.fdopen(descriptor, "wb") as handle:
             handle.write(data)
             handle.flush()
             os.fsync(handle.fileno())
         temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise RamifyError(f"{path}: cannot be written ({error.strerror}); check space and permissions.") from error
+
+
+def _new_file_beside(path: Path) -> tuple[Path, int]:
+    """A file that nobody else has: what was put there beforehand, such as a link, is neither followed nor changed."""
+    for tries_left in reversed(range(_MOST_TRIES)):
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+        try:
+            # Unlike tempfile.mkstemp with the permissions of any other file.
+            return temporary, os.open(
+                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
+            )
+        except FileExistsError:
+            if not tries_left:
+                raise
+    raise AssertionError
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

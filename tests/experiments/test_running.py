@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from ramify.evaluation.baselines import BASELINES
 from ramify.experiments import folder as folder_module
 from ramify.experiments.reading import read_plan
 from ramify.experiments.running import check_jobs, run_experiment, survey
+from ramify.locks import locked_folder
 from tests.command import ramify
 from tests.experiments.common import TINY, write_experiment, write_treebank
 
@@ -220,7 +220,7 @@ def test_a_result_without_an_evaluation_is_made_again(tmp_path):
 def test_a_run_whose_folder_cannot_be_made_is_one_that_failed(tmp_path, monkeypatch):
     monkeypatch.setattr("ramify.experiments.pool._BEGIN", "raise SystemExit(1)")
     plan, out = read_plan(write_experiment(tmp_path, ONE)), tmp_path / "out"
-    folder_module.make_folder(out)
+    out.mkdir()
     folder_module.write_plan(out, plan)
     (out / "runs").write_text("in the way")
     assert set(states(run_experiment(plan, out)).values()) == {"failed"}
@@ -228,7 +228,7 @@ def test_a_run_whose_folder_cannot_be_made_is_one_that_failed(tmp_path, monkeypa
 
 def test_a_folder_in_which_nothing_can_be_written_is_told(tmp_path):
     (tmp_path / ".lock").mkdir()
-    with pytest.raises(RamifyError, match="nothing can be written there"), folder_module.locked(tmp_path):
+    with pytest.raises(RamifyError, match="nothing can be written there"), locked_folder(tmp_path):
         pass
 
 
@@ -242,10 +242,11 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 def test_two_experiments_in_one_folder_are_refused(copied, monkeypatch):
     monkeypatch.setattr(folder_module, "LOCK_PATIENCE", 0.2)
-    with (copied / "out" / ".lock").open() as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(RamifyError, match="an experiment is running there"):
-            run_experiment(read_plan(copied / "tiny.toml"), copied / "out")
+    with (
+        locked_folder(copied / "out"),
+        pytest.raises(RamifyError, match=r"out: another process .* writing there"),
+    ):
+        run_experiment(read_plan(copied / "tiny.toml"), copied / "out")
     run_experiment(read_plan(copied / "tiny.toml"), copied / "out")
 
 
@@ -275,19 +276,18 @@ def test_a_stop_saves_every_run_and_ends_every_process(tmp_path):
     assert error.splitlines()[-1] == "Stopped; all runs are saved, and the same command goes on with them."
     assert "Traceback" not in error
     assert not [*out.rglob("failed.json")]
-    with folder_module.locked(out):
+    with locked_folder(out):
         pass
 
 
 @pytest.mark.slow
-def test_processes_that_are_left_alone_end_and_hold_the_lock_until_then(tmp_path, monkeypatch):
+def test_processes_that_are_left_alone_end_and_hold_the_lock_until_then(tmp_path):
     out = tmp_path / "out"
     process = begin(write_experiment(tmp_path, LONG), out)
     wait_for(out, "runs/*/*/*/metrics.jsonl", process)
     process.kill()
     process.communicate(timeout=60)
-    monkeypatch.setattr(folder_module, "LOCK_PATIENCE", 60)
-    with folder_module.locked(out):
+    with locked_folder(out, patience=60):
         checkpoints = {path: path.read_bytes() for path in out.rglob("checkpoint.safetensors")}
         time.sleep(1)
         assert checkpoints == {path: path.read_bytes() for path in out.rglob("checkpoint.safetensors")}

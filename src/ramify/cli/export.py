@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ramify.cli.common import Device, Model, app, notes
-from ramify.files import place_for
+from ramify.files import locked_place
 
 
 @app.command(epilog="Example: ramify export -m runs/mine --threshold 0.001 --out rules.pcfg")
@@ -24,9 +24,9 @@ def export(
     from ramify.parser import load
     from ramify.parser.export import export as export_rules
 
-    place = place_for(out, overwrite)
-    grammar, left_out = export_rules(load(model, device), threshold)
-    write_rules(place, grammar)
+    with locked_place(out, overwrite) as place:
+        grammar, left_out = export_rules(load(model, device), threshold)
+        write_rules(place, grammar)
     mass = list(left_out.values())
     notes.print(
         f"{len(grammar.binary):,} binary rules and {len(grammar.lexical):,} of words are in {out}; left out is "

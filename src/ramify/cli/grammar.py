@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
@@ -16,7 +17,7 @@ from ramify.cli.common import Decoder, Device, Input, Model, app, notes
 from ramify.cli.output import print_lines
 from ramify.cli.parse import Overwrite, Split, Tokenise
 from ramify.errors import RamifyError
-from ramify.files import place_for, write_atomically
+from ramify.files import locked_place, write_atomically
 
 if TYPE_CHECKING:
     from ramify.book.contents import Book, Text
@@ -67,12 +68,16 @@ def grammar(
         raise RamifyError("--overwrite is about a file; give its name with --out.")
     if text is None:
         _check_no_text_wanted(decoder, input, tokenise, split_sentences)
-    place = None if out is None else place_for(out, overwrite)
     chosen = format or ("terminal" if out is None else _format_of(out))
-    parser = load(model, device)
-    found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
-    with counting(notes, "symbols") as on_symbol:
-        book = make_book(parser, str(model), found, Extent(symbols, examples, words, rules), on_symbol)
+    with nullcontext() if out is None else locked_place(out, overwrite) as place:
+        parser = load(model, device)
+        found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
+        with counting(notes, "symbols") as on_symbol:
+            book = make_book(parser, str(model), found, Extent(symbols, examples, words, rules), on_symbol)
+        _deliver(book, chosen, place)
+
+
+def _deliver(book: Book, chosen: Format, place: Path | None) -> None:
     if place is not None:
         write_atomically(place, _plain(book, chosen).encode("utf-8", "backslashreplace"))
     elif chosen == "terminal" and sys.stdout.isatty():

@@ -1,4 +1,4 @@
-"""Where the lines of a result go: to standard output, or to a file that can be gone on with."""
+"""Where the lines of a result go: to standard output, or to a file that can be resumed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 
+from ramify.corpus.streaming import WINDOW
 from ramify.errors import RamifyError, Stopped
-from ramify.files import place_for, write_json
+from ramify.files import partial_of, place_for, write_json
+from ramify.locks import locked_file
+from ramify.printing import printable
 
 _CHUNK = 1 << 20
 
@@ -21,8 +25,8 @@ _CHUNK = 1 << 20
 class LineOutput:
     """Lines to standard output or, given `out`, to `out.partial`, which becomes `out` when all are written.
 
-    `made_with` tells what the lines depend on; it is kept in `out.partial.json`, so that a run with something else
-    does not go on with them.
+    To be used in a `with` block, within which no other process writes to `out`. `made_with` gives what the lines
+    depend on; it is kept in `out.partial.json`, so that a run with something else does not resume them.
     """
 
     def __init__(
@@ -33,27 +37,52 @@ class LineOutput:
         made_with: Callable[[], dict[str, Any]],
         one_line_each: bool = True,
     ) -> None:
-        self.out = out
-        self.lines_done = 0
-        """Whole lines that an earlier run left"""
-        if out is None:
-            if resume or overwrite:
-                raise RamifyError("--resume and --overwrite are about a file; give its name with --out.")
-            return
-        self.out = out = place_for(out, overwrite)
+        if out is None and (resume or overwrite):
+            raise RamifyError("--resume and --overwrite are about a file; give its name with --out.")
         if resume and overwrite:
-            raise RamifyError("A file is either gone on with or overwritten; give one of --resume and --overwrite.")
+            raise RamifyError("A file is either resumed or overwritten; give one of --resume and --overwrite.")
         if resume and not one_line_each:
-            raise RamifyError("Trees drawn over several lines cannot be gone on with; choose another --format.")
-        self._partial, self._about = (out.with_name(out.name + ending) for ending in (".partial", ".partial.json"))
-        self._made_with = made_with()
-        if self._partial.exists() and not overwrite:
-            if not resume:
-                raise RamifyError(
-                    f"{self._partial}: was left by a run that stopped; give --resume to go on with it, or --overwrite."
-                )
-            self._check_same()
-            self.lines_done = _whole_lines(self._partial)
+            raise RamifyError("Trees drawn over several lines cannot be resumed; choose another --format.")
+        self.out = None if out is None else place_for(out, overwrite)
+        self.lines_done = 0
+        """Whole lines that an earlier run left, a multiple of what the parser reads at once"""
+        self._resume, self._overwrite, self._find_made_with = resume, overwrite, made_with
+        self._open = ExitStack()
+
+    def __enter__(self) -> LineOutput:
+        if self.out is None:
+            return self
+        self._partial = partial_of(self.out)
+        self._about = self._partial.with_name(f"{self._partial.name}.json")
+        with ExitStack() as stack:
+            descriptor = stack.enter_context(locked_file(self._partial, self.out))
+            place_for(self.out, self._overwrite)  # once more: another process may have finished it meanwhile
+            if self._about.is_symlink():
+                raise RamifyError(f"{self._about}: is a link, and links are not followed there; remove it.")
+            stack.callback(self._tidy)
+            self._file = os.fdopen(descriptor, "r+b", closefd=False)
+            stack.callback(self._close)
+            self._made_with = self._find_made_with()
+            if self._overwrite:
+                self._file.truncate(0)
+            elif os.fstat(descriptor).st_size:
+                self._resume_lines()
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _resume_lines(self) -> None:
+        if not self._resume:
+            raise RamifyError(
+                f"{self._partial}: was left by a run that stopped; give --resume to complete it, or --overwrite."
+            )
+        self._check_same()
+        # Sentences are parsed in groups, and the last digits of a result depend on the group: only whole ones are kept.
+        self.lines_done, end = _whole_groups(self._file, WINDOW)
+        self._file.truncate(end)
+        self._file.seek(end)
 
     def _check_same(self) -> None:
         try:
@@ -62,13 +91,13 @@ class LineOutput:
             then = None
         if not isinstance(then, dict):
             raise RamifyError(
-                f"{self._partial}: {self._about.name} does not tell how it was made; begin anew with --overwrite."
+                f"{self._partial}: {self._about.name} does not say how it was made; start again with --overwrite."
             )
         for name, value in self._made_with.items():
             if then.get(name) != value:
                 raise RamifyError(
                     f"{self._partial}: was begun with another {name} ({str(then.get(name))[:20]}, not "
-                    f"{str(value)[:20]}); give the same, or begin anew with --overwrite."
+                    f"{str(value)[:20]}); give the same, or start again with --overwrite."
                 )
 
     @property
@@ -83,46 +112,67 @@ class LineOutput:
             return
         write_json(self._about, self._made_with)
         try:
-            with self._partial.open("ab" if self.lines_done else "wb") as handle:
+            try:
                 for line in lines:
-                    handle.write(line.encode() + b"\n")
+                    self._file.write(_encoded(line))
+            finally:
+                self._file.flush()
+            os.fsync(self._file.fileno())
             self._partial.replace(self.out)
         except Stopped as stop:
-            raise Stopped(
-                stop.signal, f"Stopped; what was done is in {self._partial}. To go on, add --resume to the command."
-            ) from None
+            kept = f"what was done is in {self._partial}. To go on, add --resume to the command."
+            raise Stopped(stop.signal, f"Stopped; {kept if self._file.tell() else 'nothing was done yet.'}") from None
         except OSError as error:
             raise RamifyError(
                 f"{self._partial}: cannot be written ({error.strerror}); make room and go on with --resume."
             ) from error
-        finally:
-            self._tidy()
+
+    def _close(self) -> None:
+        with suppress(OSError):  # what could not be written has been reported
+            self._file.close()
 
     def _tidy(self) -> None:
-        """Leave nothing behind that there is no going on with."""
-        if self._partial.exists() and not self._partial.stat().st_size:
-            self._partial.unlink()
-        if not self._partial.exists():
+        """Leave nothing that cannot be resumed."""
+        if not self._partial.exists() or not self._partial.stat().st_size:
             self._about.unlink(missing_ok=True)
 
 
-def _whole_lines(path: Path) -> int:
-    """How many lines a file holds, after a last one that has no end is cut off."""
-    lines = end = position = 0
-    with path.open("r+b") as handle:
-        while chunk := handle.read(_CHUNK):
-            lines += chunk.count(b"\n")
-            last = chunk.rfind(b"\n")
-            end = position + last + 1 if last >= 0 else end
-            position += len(chunk)
-        handle.truncate(end)
-    return lines
+def _whole_groups(handle: BinaryIO, size: int) -> tuple[int, int]:
+    """The lines of the complete groups of `size` lines that a file begins with, and where they end."""
+    lines = kept = end = position = 0
+    while chunk := handle.read(_CHUNK):
+        found = chunk.count(b"\n")
+        behind = -1
+        for _ in range((lines + found) // size * size - lines):
+            behind = chunk.index(b"\n", behind + 1)
+        if behind >= 0:
+            kept, end = (lines + found) // size * size, position + behind + 1
+        lines += found
+        position += len(chunk)
+    return kept, end
+
+
+def _encoded(line: str) -> bytes:
+    """UTF-8 wherever it goes; a file's name that is not UTF-8 is escaped."""
+    return line.encode("utf-8", "backslashreplace") + b"\n"
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """To standard output, each as soon as it is there."""
+    """To standard output, each as soon as it is there.
+
+    A file or a pipe gets the bytes that `--out` would write, every character included; only a terminal is spared what
+    it would obey.
+    """
+    stream, raw = sys.stdout, getattr(sys.stdout, "buffer", None)
     for line in lines:
-        typer.echo(line)
+        if stream.isatty():
+            typer.echo("\n".join(map(printable, line.split("\n"))))
+        elif raw is None:
+            stream.write(line + "\n")
+        else:
+            stream.flush()
+            raw.write(_encoded(line))
+            raw.flush()
 
 
 class _StandardOutput(io.FileIO):

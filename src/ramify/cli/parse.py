@@ -57,11 +57,11 @@ def parse(
         raise RamifyError("Samples cannot be gone on with: they depend on the sentences before; leave out --resume.")
     options = {"format": format, "posteriors": posteriors, "decoder": decoder}
     made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
-    output = LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty")
-    parser = load(model, device)
-    with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-        analyses = parser.analyse_many(sentences, decoder, seed)
-        output.write(FORMATS[format](analysis, posteriors) for analysis in analyses)
+    with LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty") as output:
+        parser = load(model, device)
+        with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
+            analyses = parser.analyse_many(sentences, decoder, seed)
+            output.write(FORMATS[format](analysis, posteriors) for analysis in analyses)
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -79,11 +79,12 @@ def score(
     """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word."""
     from ramify.parser import load
 
-    output = LineOutput(out, resume, overwrite, _made_with(model, "score", input, tokenise, split_sentences))
-    parser = load(model, device)
-    with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-        scores = parser.log_probabilities(sentences)
-        output.write(f"{log_probability:.6f}" for log_probability in scores)
+    made_with = _made_with(model, "score", input, tokenise, split_sentences)
+    with LineOutput(out, resume, overwrite, made_with) as output:
+        parser = load(model, device)
+        with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
+            scores = parser.log_probabilities(sentences)
+            output.write(f"{log_probability:.6f}" for log_probability in scores)
 
 
 def _made_with(
@@ -112,19 +113,19 @@ def _sentences(
         rules = replace(rules, tokenise=tokenise)
     with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:
         stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes)
-        yield _behind(stream, output.lines_done)
+        yield _remaining(stream, output)
 
 
-def _behind(stream: SentenceStream, done: int) -> Iterator[Sentence | Pause]:
-    """Without the sentences that were done before."""
+def _remaining(stream: SentenceStream, output: LineOutput) -> Iterator[Sentence | Pause]:
+    """Without the sentences that were done before; nobody waits for the lines of a file, so it gets no pauses."""
     from ramify.corpus.streaming import Pause
 
-    items = iter(stream)
+    items, done = iter(stream), output.lines_done
     sentences = (item for item in items if not isinstance(item, Pause))
     there = sum(1 for _ in islice(sentences, done))
     if there < done:
         raise RamifyError(
             f"{stream.source}: has {there:,} sentences, but {done:,} were done before; give what was read then, or "
-            "begin anew with --overwrite."
+            "start again with --overwrite."
         )
-    yield from items
+    yield from items if output.out is None else sentences

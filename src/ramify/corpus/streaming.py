@@ -23,6 +23,8 @@ from ramify.errors import RamifyError
 
 STANDARD_INPUT = Path("-")
 LONGEST_LINE = 1 << 28
+WINDOW = 1024
+"""How many sentences a parser reads ahead, so that sentences of like length share a batch"""
 
 
 class Pause:

@@ -1,23 +1,20 @@
-"""The folder of an experiment: its plan, its runs, its results, and a lock that keeps others out."""
+"""The folder of an experiment: its plan, its runs and its results."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ramify.errors import RamifyError
 from ramify.experiments.plan import FORMAT, RUNS, Plan, Run
-from ramify.files import partial_name, write_json
+from ramify.files import contents, remove_unfinished, write_json
 from ramify.training.settings import FREE_TO_CHANGE, Settings, load_settings
 
-PLAN, LOCK, FAILED = "experiment.json", ".lock", "failed.json"
+PLAN, FAILED = "experiment.json", "failed.json"
 EARLIER_DATA = "earlier_data"
 """Where a plan keeps the data sets of earlier plans in this folder that it lacks."""
 BASELINES, RESULTS = "baselines", "results"
@@ -53,58 +50,16 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) and content.get("format") == FORMAT else None
 
 
-def _lock_file(out: Path) -> IO[str]:
-    try:
-        return (out / LOCK).open("a")
-    except OSError as error:
-        raise RamifyError(
-            f"{out}: nothing can be written there ({error.strerror}); check its permissions, or give another --out."
-        ) from error
-
-
-@contextmanager
-def locked(out: Path) -> Iterator[int]:
-    """Keep other experiments out of the folder; gives the lock's file descriptor.
-
-    Processes that inherit it hold the lock too: as long as one of them lives, nobody else writes here.
-    """
-    with _lock_file(out) as handle:
-        until = time.monotonic() + LOCK_PATIENCE
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise RamifyError(
-                        f"{out}: an experiment is running there; wait for its end, or give another --out."
-                    ) from None
-                time.sleep(0.1)
-            except OSError as error:
-                raise RamifyError(f"{out}: cannot be locked ({error.strerror}); use another file system.") from error
-        yield handle.fileno()
-
-
 def check_folder(out: Path) -> None:
     """Refuse a folder that is neither new nor empty nor an experiment's."""
     try:
         if out.exists() and not out.is_dir():
             raise RamifyError(f"{out}: is a file; give the name of a folder.")
-        ours = {LOCK, partial_name(out / PLAN).name}
-        inside = {path.name for path in out.iterdir()} - ours if out.is_dir() else set()
+        inside = contents(out, (PLAN,))
     except OSError as error:
         raise RamifyError(f"{out}: cannot be looked into ({error.strerror}); check its permissions.") from error
     if inside and PLAN not in inside:
         raise RamifyError(f"{out}: is not empty and holds no experiment; give another folder.")
-
-
-def make_folder(out: Path) -> None:
-    """The folder, if `check_folder` has nothing against it."""
-    check_folder(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RamifyError(f"{out}: cannot be made ({error.strerror}); check the path and its permissions.") from error
 
 
 def check_same(out: Path, plan: Plan) -> None:
@@ -191,8 +146,8 @@ def _holds_result(path: Path) -> bool:
 
 def forget_failure(folder: Path) -> None:
     """Remove what an earlier failure left, so that the run can be tried again."""
-    for path in (folder / FAILED, partial_name(folder / FAILED)):
-        path.unlink(missing_ok=True)
+    (folder / FAILED).unlink(missing_ok=True)
+    remove_unfinished(folder, (FAILED,))
 
 
 def tell_failure(folder: Path, error: str, details: str) -> None:

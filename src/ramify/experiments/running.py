@@ -17,6 +17,7 @@ from ramify.experiments.checking import check_data
 from ramify.experiments.plan import Plan
 from ramify.experiments.pool import ENDED, Event, Worker, cores, explain
 from ramify.experiments.status import Status
+from ramify.locks import locked_folder
 from ramify.training.stopping import SIGNALS, StopRequest, stop_requests
 
 PAUSE = 0.2
@@ -41,8 +42,8 @@ def run_experiment(
     `jobs` processes work at a time, unless told as many as there are cores for. A job that fails is told, and the
     others go on. Ctrl-C and SIGTERM raise `Stopped` once all runs are saved.
     """
-    folder.make_folder(out)
-    with folder.locked(out) as lock:
+    folder.check_folder(out)
+    with locked_folder(out, folder.LOCK_PATIENCE) as lock:
         folder.check_same(out, plan)
         statuses = {status.name: status for status in survey(plan, out)}
         check_data(plan, statuses.values())

@@ -15,7 +15,7 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
-from ramify.corpus.streaming import Pause
+from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
@@ -28,8 +28,6 @@ from ramify.parser.analysis import Analysis
 from ramify.parser.batches import WordIds, check_fits, memory_batches, padded
 from ramify.parser.decoding import Decoded, best_derivations, check_decoder, decode, entropy, log_probabilities
 
-WINDOW = 1024
-"""How many sentences are read ahead, so that sentences of like length share a batch."""
 MOST_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""
 

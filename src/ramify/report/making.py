@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ramify.errors import RamifyError
-from ramify.files import partial_name, write_atomically
+from ramify.files import contents, write_atomically
+from ramify.locks import locked_folder
 from ramify.report.contents.across import across
 from ramify.report.contents.details import by_label, by_length
 from ramify.report.contents.induced import induced
@@ -63,10 +64,14 @@ def make_report(folder: Path, out: Path | None = None, on_figure: Callable[[], N
     runs = read_runs(folder)
     out = out or folder / "report"
     _check_out(out)
+    with locked_folder(out):
+        return _write(runs, out, on_figure)
+
+
+def _write(runs: Runs, out: Path, on_figure: Callable[[], None]) -> Report:
     sections = sections_of(runs)
     notes = []
     drawings: dict[str, str] = {}
-    _make_folder(out)
     if not (out / PAGE).exists():
         # From now on the folder is known as a report's, also to the next one if this one is killed.
         write_atomically(out / PAGE, page_html(Runs(f"{runs.title} (is being made)", [], []), [], [], {}).encode())
@@ -101,7 +106,7 @@ def _check_out(out: Path) -> None:
         raise RamifyError(f"{out}: there is no folder {out.parent}; make it first.")
     page = out / PAGE
     ours = page.is_file() and GENERATOR.encode() in page.read_bytes()[:2000]
-    if out.is_dir() and any(path != partial_name(page) for path in out.iterdir()) and not ours:
+    if contents(out, (PAGE,)) and not ours:
         raise RamifyError(f"{out}: is not empty and holds no report; give another folder with --out.")
 
 

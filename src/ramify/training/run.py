@@ -18,8 +18,9 @@ from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.scores import perplexity
-from ramify.files import partial_name, write_atomically, write_json
+from ramify.files import contents, remove_unfinished, write_atomically, write_json
 from ramify.grammars import FAMILIES, Grammar
+from ramify.locks import check_unlocked, locked_folder
 from ramify.parser.batches import check_fits, check_tables_fit
 from ramify.parser.decoding import log_probabilities
 from ramify.parser.evaluate import evaluate
@@ -68,7 +69,24 @@ def train(
     had not been. Ctrl-C and SIGTERM raise `Stopped` once the run is saved.
     """
     out = Path(out)
-    earlier = check_folder(out, resume, overwrite)
+    check_folder(out, resume, overwrite)
+    with locked_folder(out):
+        return _train(data, out, dev, config, preset, resume, overwrite, on_progress, on_epoch, given)
+
+
+def _train(
+    data: str | Path | Corpus,
+    out: Path,
+    dev: str | Path | Corpus | None,
+    config: str | Path | None,
+    preset: str | None,
+    resume: bool,
+    overwrite: bool,
+    on_progress: Callable[[Progress], None],
+    on_epoch: Callable[[dict[str, Any]], None],
+    given: dict[str, Any],
+) -> Parser:
+    earlier = _settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
     settings = load_settings(config, given, earlier, preset)
     device = chosen_device(settings.device)
     prepared = prepare(data, dev, settings)
@@ -91,7 +109,8 @@ def train(
     for corpus, which in ((prepared.train, "training"), (prepared.dev, "dev")):
         check_fits(grammar, max(map(len, corpus.parses)), f"{corpus.source}, {which} set")
     if earlier is None:
-        make_folder(out)  # not before everything else that can be refused
+        remove_earlier_run(out)  # not before everything else that can be refused
+    remove_unfinished(out, FILES)
     write_json(out / CONFIG, description)
     prepared.vocabulary.save(out / VOCABULARY)
     if prepared.text_rules.splitter is not None:
@@ -120,14 +139,17 @@ class _Stop:
 
 
 def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
-    """The settings of the run to go on with, if any; a folder with anything else in it is refused."""
+    """The settings of the run to resume, if any; refuses a folder with anything else in it, or in use."""
+    check_unlocked(out)
+    return _settings_to_resume(out, resume, overwrite)
+
+
+def _settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | None:
     if resume and overwrite:
         raise RamifyError("A run is either resumed or overwritten; give one of --resume and --overwrite.")
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: is a file; give the name of a folder.")
-    # What a run leaves that was killed before its first file was whole is no reason to refuse.
-    begun = {partial_name(out / name).name for name in FILES}
-    inside = {path.name for path in out.iterdir()} - begun if out.is_dir() else set()
+    inside = contents(out, FILES)
     if not inside:
         return None
     if CONFIG not in inside or not _holds_run(out):
@@ -176,14 +198,13 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
         )
 
 
-def make_folder(out: Path) -> None:
-    """The run folder without the files of an earlier run; other files are left alone."""
+def remove_earlier_run(out: Path) -> None:
+    """Remove the files of an earlier run, and no others."""
     try:
         for name in FILES:
             (out / name).unlink(missing_ok=True)
-        out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RamifyError(f"{out}: cannot be made ({error.strerror}); check the path and its permissions.") from error
+        raise RamifyError(f"{out}: cannot be changed ({error.strerror}); check its permissions.") from error
 
 
 def check_size(model: str, arguments: dict[str, Any]) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ramify.corpus.prepare.manifest import MANIFEST, read_manifest
 from ramify.errors import RamifyError
+from ramify.files import contents, partial_of
+from ramify.locks import locked_file, locked_folder
 
 
 def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
@@ -16,7 +18,7 @@ def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
         raise RamifyError(f"{out}: is the treebank itself; give another folder.")
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: is a file; give the name of a folder.")
-    if not out.is_dir() or not any(out.iterdir()):
+    if not contents(out, ()):
         return
     if not overwrite:
         raise RamifyError(f"{out}: is not empty; give another folder, or --overwrite to prepare it anew.")
@@ -30,19 +32,22 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     Other files in `out` are left alone.
     """
     name = f".{out.name}.{os.getpid()}"
-    # A folder that is there may be a link to another disk, or the one we stand in.
-    aside = out / name if out.is_dir() else out.with_name(name)
     try:
-        aside.mkdir(parents=True)
-        try:
-            for name, content in files.items():
-                (aside / name).write_bytes(content)
-            _put_in_place(aside, out, files)
-        finally:
-            if aside.exists():
-                for name in files:
-                    (aside / name).unlink(missing_ok=True)
-                aside.rmdir()
+        if not out.is_dir():
+            out.parent.mkdir(parents=True, exist_ok=True)
+        with locked_folder(out) if out.is_dir() else locked_file(partial_of(out), out):
+            # A folder that is there may be a link to another disk, or the one we stand in.
+            aside = out / name if out.is_dir() else out.with_name(name)
+            aside.mkdir()
+            try:
+                for name, content in files.items():
+                    (aside / name).write_bytes(content)
+                _put_in_place(aside, out, files)
+            finally:
+                if aside.exists():
+                    for name in files:
+                        (aside / name).unlink(missing_ok=True)
+                    aside.rmdir()
     except OSError as error:
         raise RamifyError(f"{out}: cannot be written ({error.strerror}); check the path and the disk.") from error
 
