@@ -15,12 +15,14 @@ from typing import get_args
 
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.cleaning import ALL_WORDS, WordRule, guess_word_rule, remove_non_words
+from ramify.corpus.guessing import Kind
+from ramify.corpus.lines import decoded_lines
 from ramify.corpus.prepare.ctb import at_mark_up, chinese_encoding
 from ramify.corpus.prepare.manifest import manifest_word_rule
 from ramify.corpus.prepare.passages import Corrupt, at_margin, read_passages, trees_begun, uncut
 from ramify.corpus.prepare.splitting import block_splits, shares_from, split_files
 from ramify.corpus.prepare.spmrl import with_plain_punctuation, without_features
-from ramify.corpus.reading import AS_IS, Kind, decoded_lines, read_sentences
+from ramify.corpus.reading import AS_IS, read_sentences
 from ramify.corpus.rule_files import read_rules, write_rules
 from ramify.corpus.streaming import SentenceStream
 from ramify.corpus.text import TextRules

@@ -237,13 +237,13 @@ def test_who_waits_at_a_pipe_gets_what_is_there(tmp_path: Path, pieces: tuple[by
 
 
 @pytest.mark.filterwarnings("ignore::ramify.errors.RamifyWarning")
-@given(st.lists(ANY_TEXT.filter(lambda text: "\n" not in text)), st.integers(1, 9))
+@given(st.lists(ANY_TEXT.filter(lambda text: not {"\n", "\0"} & set(text))), st.integers(1, 9))
 def test_lines_are_read_alike_in_chunks_of_any_size(tmp_path_factory, lines, size) -> None:
     path = tmp_path_factory.mktemp("chunks") / "text"
     assume(len(lines) > 1 or "\r" not in "".join(lines))  # which would end lines
     path.write_bytes("\n".join(lines).encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ramify.corpus.streaming.HEAD", size)
+        patch.setattr("ramify.corpus.lines.HEAD", size)
         found = [sentence.text for sentence in stream(path, kind="text", text_rules=AS_IS)]
     expected = (
         "\n".join(lines).removesuffix("\n").removeprefix("\ufeff").split("\n") if any(lines) or len(lines) > 1 else []
@@ -252,7 +252,7 @@ def test_lines_are_read_alike_in_chunks_of_any_size(tmp_path_factory, lines, siz
 
 
 def test_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ramify.corpus.streaming.LONGEST_LINE", 1000)
+    monkeypatch.setattr("ramify.corpus.lines.LONGEST_LINE", 1000)
     path = tmp_path / "text"
     path.write_text("a " * 100_000)
     with pytest.raises(RamifyError, match="a line is longer than"):

@@ -13,8 +13,9 @@ import torch
 
 from ramify.book.contents import Book, Child, Counted, Nonterminal, Order, Preterminal, Probable, RuleInWords, Text
 from ramify.corpus.cleaning import WordRule, keep_leaves
+from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
-from ramify.corpus.reading import HEAD, Kind, guess_kind, read_sentences
+from ramify.corpus.reading import kind_of, read_sentences
 from ramify.errors import RamifyError
 from ramify.evaluation.induced import Induced, most_frequent
 from ramify.grammars.lookup import Rule, strongest_words
@@ -47,9 +48,7 @@ def rule_for_trees(parser: Parser, file: Path, kind: Kind) -> WordRule | None:
     """
     if parser.word_rule is not None or kind == "text" or not file.is_file():
         return parser.word_rule
-    with file.open("rb") as handle:
-        is_text = kind == "auto" and guess_kind(handle.read(HEAD)) == "text"
-    return None if is_text else word_rule_for(read_sentences(file, "brackets"))
+    return None if kind == "auto" and kind_of(file) == "text" else word_rule_for(read_sentences(file, "brackets"))
 
 
 def count_text(source: str, analyses: Iterable[Analysis]) -> Text:

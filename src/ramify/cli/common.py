@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from ramify.corpus.reading import Kind
+from ramify.corpus.guessing import Kind
 
 app = typer.Typer(
     help="Learn phrase-structure grammars with many symbols from raw text, and parse with them.",

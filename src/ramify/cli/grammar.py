@@ -54,7 +54,7 @@ def grammar(
     decoder: Decoder = DECODER,
     input: Input = INPUT,
     tokenise: Tokenise = None,
-    split_sentences: Split = False,
+    split_sentences: Split = None,
     out: Annotated[Optional[Path], typer.Option(help="File to write to.")] = None,  # noqa: UP045
     overwrite: Overwrite = False,
     device: Device = "auto",
@@ -86,12 +86,12 @@ def _deliver(book: Book, chosen: Format, place: Path | None) -> None:
         print_lines([_plain(book, chosen).removesuffix("\n")])
 
 
-def _check_no_text_wanted(decoder: Decoder, kind: Input, tokenise: str | None, split: bool) -> None:
+def _check_no_text_wanted(decoder: Decoder, kind: Input, tokenise: str | None, split: bool | None) -> None:
     about_text = {
         "--decoder": decoder != DECODER,
         "--input": kind != INPUT,
         "--tokenise": tokenise is not None,
-        "--split-sentences": split,
+        "--split-sentences": split is not None,
     }
     for option, given in about_text.items():
         if given:
@@ -104,7 +104,9 @@ def _format_of(out: Path) -> Format:
     return ENDINGS[out.suffix.lower()]
 
 
-def _parsed(parser: Parser, file: Path, kind: Input, tokenise: str | None, split: bool, decoder: Decoder) -> Text:
+def _parsed(
+    parser: Parser, file: Path, kind: Input, tokenise: str | None, split: bool | None, decoder: Decoder
+) -> Text:
     from ramify.book.making import count_text, rule_for_trees
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.corpus.tokenising import tokeniser

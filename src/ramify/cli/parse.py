@@ -26,7 +26,14 @@ Tokenise = Annotated[
         help="Language of plain prose (en, fr ... or xx for any); none: at spaces. \\[default: as in training]"
     ),
 ]
-Split = Annotated[bool, typer.Option("--split-sentences", help="Find the sentences of plain prose.")]
+Split = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--split-sentences/--no-split-sentences",
+        help="Find the sentences of plain prose, or take each line for one. \\[default: as in training]",
+        show_default=False,
+    ),
+]
 Out = Annotated[Optional[Path], typer.Option(help="File to write to; it appears when everything is done.")]  # noqa: UP045
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an earlier run with the same --out stopped.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
@@ -44,7 +51,7 @@ def parse(
     seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
     input: Input = "auto",
     tokenise: Tokenise = None,
-    split_sentences: Split = False,
+    split_sentences: Split = None,
     out: Out = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -70,7 +77,7 @@ def score(
     file: Sentences = Path("-"),
     input: Input = "auto",
     tokenise: Tokenise = None,
-    split_sentences: Split = False,
+    split_sentences: Split = None,
     out: Out = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -88,7 +95,7 @@ def score(
 
 
 def _made_with(
-    model: Path, command: str, input: Input, tokenise: str | None, split: bool, **options: Any
+    model: Path, command: str, input: Input, tokenise: str | None, split: bool | None, **options: Any
 ) -> Callable[[], dict[str, Any]]:
     """What a line of the result depends on, besides the sentences."""
     from ramify.parser.folder import checksum
@@ -100,7 +107,7 @@ def _made_with(
 
 @contextmanager
 def _sentences(
-    file: Path, kind: Input, parser: Parser, tokenise: str | None, split: bool, output: LineOutput
+    file: Path, kind: Input, parser: Parser, tokenise: str | None, split: bool | None, output: LineOutput
 ) -> Iterator[Iterable[Sentence | Pause]]:
     """The sentences still to be done, read as the model's text is read, and a bar where it can be seen."""
     from ramify.corpus.streaming import SentenceStream, size_of

@@ -25,7 +25,7 @@ OUTERMOST_LABELS = frozenset({"", ROOT, "ROOT", "VROOT"})
 
 # A whole leaf `(TAG word)` is one token wherever it stands on one line: half the time of reading is saved.
 _TOKEN = re.compile(r"\(([^\s()]+)[ \t]+([^\s()]+)\)|([()]|[^\s()]+)", re.ASCII)
-_WHITE_SPACE = re.compile(r"\s", re.ASCII)
+_UNWRITABLE = re.compile(r"[\s\0]", re.ASCII)
 
 
 class _TreeBuilder:
@@ -167,8 +167,8 @@ def write_brackets(parse: Parse) -> str:
 
 
 def _escaped(text: str) -> str:
-    if _WHITE_SPACE.search(text):
+    if _UNWRITABLE.search(text):
         raise RamifyError(
-            f"{shortened(text)} contains white space and cannot be written into a bracketed tree; split it."
+            f"{shortened(text)} contains white space or NUL and cannot be written into a bracketed tree; split it."
         )
     return text.replace("(", "-LRB-").replace(")", "-RRB-")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
-import io
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +12,8 @@ import numpy as np
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import WordRule, remove_non_words
+from ramify.corpus.guessing import Kind
+from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.splitting import Splitter
@@ -22,26 +21,12 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
 
-Kind = Literal["auto", "text", "brackets"]
 AS_IS = TextRules(punctuation=Punctuation(keep=True))
 """Text whose tokens are all words"""
 SPLITS = ("train", "dev", "test")
 
 TEXT_WORDS = WordRule(removed=frozenset([PUNCTUATION_TAG]))
 """The words of text: what counts as punctuation was settled when it was read."""
-
-HEAD = 1 << 16
-"""Bytes of a file that are enough to tell its kind"""
-
-# Trees of a single leaf, then `(S (NP the` up to the first `)`. Labels touch their bracket, unlike words of
-# tokenised text such as `( see ( smith 2010 ) )`; outer ones are empty or begin with a letter or digit.
-_LOOKS_LIKE_TREES = re.compile(
-    r"\s*+(?:\([^\s()]++[ \t]++[^\s()]++\)\s*+)*+"
-    r"(?P<tree>(?:\((?:\w[^\s()]*+)?+\s*+(?=\())++\([^\s()]++\s++[^()]*+\))"
-)
-# What begins like a tree looks like one with some of these behind it: it may end before or in a label, behind it, in
-# a word, or in or behind a tree of a single leaf.
-_RESTS_OF_TREES = ("((A a)", "(A a)", " a)", ")", ")((A a)", " a)((A a)", "a)((A a)")
 
 
 @dataclass(frozen=True)
@@ -53,7 +38,7 @@ class Corpus:
     kind: Literal["text", "brackets"]
     source: str
     checksum: str
-    """sha256 of the bytes read, the files of a folder in order one after another"""
+    """sha256 of the bytes read, after decompression, the files of a folder in order one after another"""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """How many lines or sentences were left out, by reason"""
 
@@ -99,23 +84,24 @@ def read_sentences(
     blank_lines = 0
     kinds: dict[Literal["text", "brackets"], Path] = {}
     for file in _files(path, split):
-        data = _bytes_of(file)
-        checksum.update(data)
-        found = guess_kind(data) if kind == "auto" else kind
-        kinds.setdefault(found, file)
-        if len(kinds) > 1:
-            raise RamifyError(
-                f"{path}: {kinds['brackets'].name} holds trees and {kinds['text'].name} text; "
-                "keep one kind in the folder, or say which kind it is."
-            )
-        if found == "brackets":
-            parses.extend(read_brackets(decoded_lines(io.BytesIO(data), str(file)), str(file)))
-            continue
-        for sentence in text_rules.sentences(decoded_lines(io.BytesIO(data), str(file)), str(file)):
-            if sentence.offsets:
-                parses.append(_unparsed(sentence))
-            else:
-                blank_lines += 1
+        with opened(file) as raw:
+            reader = LineReader(raw, str(file))
+            found = reader.guessed_kind() if kind == "auto" else kind
+            kinds.setdefault(found, file)
+            if len(kinds) > 1:
+                raise RamifyError(
+                    f"{path}: {kinds['brackets'].name} holds trees and {kinds['text'].name} text; "
+                    "keep one kind in the folder, or say which kind it is."
+                )
+            lines = decoded_lines(_hashed(reader, checksum), str(file))
+            if found == "brackets":
+                parses.extend(read_brackets(lines, str(file)))
+                continue
+            for sentence in text_rules.sentences(lines, str(file), expects_no_tree=kind == "auto"):
+                if sentence.offsets:
+                    parses.append(_unparsed(sentence))
+                else:
+                    blank_lines += 1
     if not parses:
         raise RamifyError(f"{path}: there is no sentence in it; give a file with one sentence a line or with trees.")
     dropped = {"blank lines": blank_lines} if blank_lines else {}
@@ -124,8 +110,24 @@ def read_sentences(
 
 def learn_splitter(path: str | Path, split: str | None = None) -> Splitter:
     """Where sentences end, learnt from the prose of a file or folder."""
-    files = _files(Path(path), split)
-    return Splitter.learnt_from("".join(decoded_lines(io.BytesIO(_bytes_of(file)), str(file))) for file in files)
+    return Splitter.learnt_from(map(_text_of, _files(Path(path), split)))
+
+
+def _text_of(file: Path) -> str:
+    with opened(file) as raw:
+        return "".join(decoded_lines(LineReader(raw, str(file)), str(file)))
+
+
+def kind_of(file: Path) -> Literal["text", "brackets"]:
+    """Trees or text, guessed from how the file begins."""
+    with opened(file) as raw:
+        return LineReader(raw, str(file)).guessed_kind()
+
+
+def _hashed(lines: Iterable[bytes], checksum: hashlib._Hash) -> Iterator[bytes]:
+    for line in lines:
+        checksum.update(line)
+        yield line
 
 
 def _unparsed(sentence: Sentence) -> Parse:
@@ -137,41 +139,6 @@ def check_kind(kind: str) -> None:
     """Refuse a kind of data that is not known."""
     if kind not in get_args(Kind):
         raise RamifyError(f"The kind of data {kind!r} is unknown; give one of {', '.join(get_args(Kind))}.")
-
-
-def guess_kind(data: bytes) -> Literal["text", "brackets"]:
-    """`brackets` if the file begins like a tree and no word follows the end of that tree."""
-    head = _head(data)
-    match = _LOOKS_LIKE_TREES.match(head)
-    if match is None:
-        return "text"
-    behind = _behind_tree(head[match.start("tree") :])
-    return "brackets" if behind is None or behind.lstrip()[:1] in ("", "(", ")") else "text"
-
-
-def is_undecided(data: bytes) -> bool:
-    """Whether the kind of a file that goes on behind `data` cannot be guessed yet: its first tree is not whole."""
-    head = _head(data)
-    match = _LOOKS_LIKE_TREES.match(head)
-    if match is None:
-        return any(_LOOKS_LIKE_TREES.match(head + rest) for rest in _RESTS_OF_TREES)
-    behind = _behind_tree(head[match.start("tree") :])
-    # What follows on the line of the tree's end tells trees from text.
-    return behind is None or not (behind.strip() or "\n" in behind)
-
-
-def _head(data: bytes) -> str:
-    return data[:HEAD].decode("utf-8-sig", errors="replace")
-
-
-def _behind_tree(text: str) -> str | None:
-    """What follows the tree that `text` begins with; None if that is not closed."""
-    depth = 0
-    for bracket in re.finditer(r"[()]", text):
-        depth += 1 if bracket.group() == "(" else -1
-        if depth == 0:
-            return text[bracket.end() :]
-    return None
 
 
 def split_paths(folder: str | Path) -> dict[str, Path]:
@@ -188,29 +155,6 @@ def split_paths(folder: str | Path) -> dict[str, Path]:
             raise RamifyError(f"{folder}: both {found[name].name} and {file.name} could be the {name} set; keep one.")
         found[name] = file
     return found
-
-
-def decoded_lines(handle: Iterable[bytes], source: str) -> Iterator[str]:
-    """The lines of a UTF-8 file; one without line feeds ends its lines with carriage returns, as on old Macs."""
-    lines = decoded(handle, source)
-    for first in lines:
-        yield from [first] if first.endswith("\n") else io.StringIO(first, newline=None)
-        break
-    yield from lines
-
-
-def decoded(handle: Iterable[bytes], source: str, first_line: int = 1, encoding: str = "utf-8") -> Iterator[str]:
-    """Lines of text, without a byte order mark; lines that are not in the encoding are named in the error."""
-    for number, line in enumerate(handle, start=first_line):
-        try:
-            text = line.decode(encoding)
-        except UnicodeDecodeError as error:
-            other = "utf-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
-            raise RamifyError(
-                f"{source}, line {number}: this is not {encoding.upper()}; convert the file, "
-                f"for example with iconv -f {other} -t utf-8."
-            ) from error
-        yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def _files(path: Path, split: str | None) -> list[Path]:
@@ -232,10 +176,3 @@ def _files(path: Path, split: str | None) -> list[Path]:
     if not files:
         raise RamifyError(f"{path}: this folder holds no files; give one with trees or text in it.")
     return files
-
-
-def _bytes_of(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise RamifyError(f"{file}: this file cannot be read ({error.strerror}); check its permissions.") from error

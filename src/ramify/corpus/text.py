@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from ramify.corpus.cleaning import NormalForm
+from ramify.corpus.guessing import warn_of_tree
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.splitting import Splitter
@@ -43,13 +44,17 @@ class TextRules:
         sentence = Sentence.from_tokens(tuple(tokens), where=where)
         return replace(sentence, is_word=tuple(token not in self.punctuation for token in sentence.tokens))
 
-    def sentences(self, lines: Iterable[str], source: str) -> Iterator[Sentence]:
-        """All sentences: one a line, blank ones too, or those of each paragraph between blank lines."""
+    def sentences(self, lines: Iterable[str], source: str, expects_no_tree: bool = False) -> Iterator[Sentence]:
+        """All sentences: one a line, blank ones too, or those of each paragraph between blank lines.
+
+        With `expects_no_tree` the first line that is a bracketed tree is reported.
+        """
         warned = False
         for text, where in self._texts(lines, source):
             sentence = self.sentence(text, where)
             warned = warned or warn_of_script(text, where)
             warned = warned or (self.tokenise == WHITE_SPACE and warn_of_prose(sentence.tokens, where))
+            expects_no_tree = expects_no_tree and not warn_of_tree(text, where)
             yield sentence
 
     def _texts(self, lines: Iterable[str], source: str) -> Iterator[tuple[str, str]]:

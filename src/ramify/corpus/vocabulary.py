@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -15,6 +16,10 @@ from ramify.errors import RamifyError
 from ramify.files import write_atomically
 
 UNKNOWN = "<unk>"
+LONGEST_WORD = 1000
+"""Characters; a longer one is unknown"""
+LONGEST_LINE = 4 * LONGEST_WORD + 1
+"""Bytes of a word in a file, with the end of its line"""
 
 
 class Vocabulary:
@@ -46,6 +51,8 @@ class Vocabulary:
         for form, count in forms.items():
             counts[normalise(form, normal_form)] += count
         counts.pop(UNKNOWN, None)
+        for word in [word for word in counts if len(word) > LONGEST_WORD]:
+            del counts[word]
         return cls([UNKNOWN, *(word for word, _ in counts.most_common(size))], normal_form)
 
     def __len__(self) -> int:
@@ -64,16 +71,31 @@ class Vocabulary:
         """(length,): the numbers of `words` as they stand in the text; they are normalised here."""
         return np.array([self._numbers.get(normalise(word, self.normal_form), 0) for word in words], dtype=np.int64)
 
+    @property
+    def checksum(self) -> str:
+        """sha256 of the words in their order."""
+        return hashlib.sha256(self._as_bytes()).hexdigest()
+
     def save(self, path: Path) -> None:
         """Write one word a line, in order."""
-        write_atomically(path, "".join(f"{word}\n" for word in self.words).encode("utf-8"))
+        write_atomically(path, self._as_bytes())
+
+    def _as_bytes(self) -> bytes:
+        return "".join(f"{word}\n" for word in self.words).encode("utf-8")
 
     @classmethod
-    def load(cls, path: Path, normal_form: NormalForm = "NFC") -> Vocabulary:
-        """Read what `save` wrote."""
+    def load(cls, path: Path, normal_form: NormalForm = "NFC", size: int | None = None) -> Vocabulary:
+        """Read what `save` wrote; not more than `size` words, if that is given."""
+        words: list[str] = []
         try:
-            text = path.read_bytes().decode("utf-8")
-            return cls(text.removesuffix("\n").split("\n"), normal_form)
+            with path.open("rb") as handle:
+                while line := handle.readline(LONGEST_LINE):
+                    if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
+                        raise RamifyError(f"word {len(words) + 1} is longer than {LONGEST_WORD:,} characters.")
+                    if len(words) == size:
+                        raise RamifyError(f"holds more than the {size:,} words that belong to the model.")
+                    words.append(line.removesuffix(b"\n").decode("utf-8"))
+            return cls(words, normal_form)
         except OSError as error:
             raise RamifyError(f"{path}: the vocabulary cannot be read ({error.strerror}).") from error
         except UnicodeDecodeError as error:

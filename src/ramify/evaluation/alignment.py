@@ -1,4 +1,4 @@
-"""Trees of any other system, aligned with the gold sentences by their words.
+"""Trees of any other system, or in the JSON of `ramify parse`, aligned with the gold sentences by their words.
 
 The trees may have labels or none, `((the dog) barks)`, be binary or not, and contain punctuation or not. Words are
 the same whatever their case, the way brackets and quotes are written, and whether numbers are spelt out or `N`;
@@ -7,20 +7,21 @@ the same whatever their case, the way brackets and quotes are written, and wheth
 
 from __future__ import annotations
 
-import io
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import is_unspoken, keep_leaves, normalise
-from ramify.corpus.reading import decoded_lines
-from ramify.corpus.tree import Parse
+from ramify.corpus.lines import LineReader, decoded_lines, opened
+from ramify.corpus.tree import UNTAGGED, Parse, parse_from
 from ramify.corpus.vocabulary import UNKNOWN
 from ramify.errors import RamifyError
 from ramify.evaluation.gold import SHORTEST, Gold, Prediction, unlabelled
@@ -53,16 +54,17 @@ class _Tree:
 def read_prediction(file: str | Path, gold: Gold, system: str | None = None) -> Prediction:
     """The trees of a file, one for each gold sentence, or for each of those with words, or with two words."""
     path = Path(file)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise RamifyError(f"{path}: cannot be read ({error.strerror}); give a file of bracketed trees.") from error
-    lines = list(decoded_lines(io.BytesIO(data), str(path)))
+    with opened(path) as raw:
+        lines = list(decoded_lines(LineReader(raw, str(path)), str(path)))
+    if next((line for line in lines if not line.isspace()), "").lstrip().startswith("{"):
+        ways = [_json_trees(lines, str(path))]
+    else:
+        # Without labels `(the dog)` looks like a leaf, so only the gold words tell which way to read.
+        ways = [_trees(lines, str(path), labelled) for labelled in (True, False)]
     misfits = []
-    # Without labels `(the dog)` looks like a leaf, so only the gold words tell which way to read.
-    for labelled in (True, False):
+    for trees in ways:
         try:
-            return _aligned(_trees(lines, str(path), labelled), gold, path, system or str(path))
+            return _aligned(trees, gold, path, system or str(path))
         except _MisfitError as misfit:
             misfits.append(misfit)
     raise RamifyError(str(max(misfits, key=lambda misfit: misfit.fitting)))
@@ -80,6 +82,42 @@ def _trees(lines: Iterable[str], source: str, labelled: bool) -> Iterator[_Tree]
     # The reader asks for no further line before it has given the tree.
     for parse in read_brackets(counted(), source):
         yield _Tree(parse if labelled else _without_labels(parse), line_number)
+
+
+def _json_trees(lines: Iterable[str], source: str) -> Iterator[_Tree]:
+    """As `ramify parse --format json` writes them; a blank line of text has no tree."""
+    for number, line in enumerate(lines, start=1):
+        if line.isspace():
+            continue
+        try:
+            parse = _parse_of(json.loads(line))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise RamifyError(
+                f"{source}, line {number}: is not a sentence as ramify parse --format json writes it; check the line."
+            ) from error
+        if len(parse):
+            yield _Tree(parse, number)
+
+
+def _parse_of(record: Any) -> Parse:
+    """Raises ValueError, KeyError or TypeError for anything but a tree."""
+    words, tags = record["tokens"], record.get("tags") or [UNTAGGED] * len(record["tokens"])
+    if not all(isinstance(text, str) and text for text in (*words, *tags)) or len(words) != len(tags):
+        raise ValueError("no tokens")
+    # What the parser did not derive has no structure.
+    found = [] if record.get("failure") else [(i, j, label) for i, j, label in record["constituents"]]
+    for i, j, label in found:
+        if not (type(i) is int and type(j) is int and 0 <= i < j <= len(words) and isinstance(label, str)):
+            raise ValueError("no constituent")
+    parse = parse_from(words, tags, [(i, j) for i, j, _ in found], [label for *_, label in found])
+    ends = [len(words)]
+    for start, end in parse.spans.tolist():
+        while ends[-1] <= start:
+            ends.pop()
+        if end > ends[-1]:
+            raise ValueError("crossing constituents")
+        ends.append(end)
+    return parse
 
 
 def _without_labels(parse: Parse) -> Parse:

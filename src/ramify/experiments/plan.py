@@ -80,11 +80,9 @@ def _checksum(path: Path) -> str:
 
 def _trees(path: Path) -> Path | Corpus:
     """The file or, where its first labels are so odd that it would be taken for text, the trees in it."""
-    from ramify.corpus.reading import HEAD, guess_kind, read_sentences
+    from ramify.corpus.reading import kind_of, read_sentences
 
-    with path.open("rb") as handle:
-        kind = guess_kind(handle.read(HEAD))
-    return path if kind == "brackets" else read_sentences(path, "brackets")
+    return path if kind_of(path) == "brackets" else read_sentences(path, "brackets")
 
 
 def _builtin() -> dict[str, Corpus]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ramify.corpus.reading import HEAD, split_paths
+from ramify.corpus.lines import beginning_of
+from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.experiments.plan import BUILT_IN, SPLITS
 from ramify.experiments.tables import Table, check_name, unknown
@@ -76,11 +77,7 @@ def _splits(folder: Path) -> dict[str, Path]:
 
 def _looks_like_trees(file: Path) -> bool:
     """As far as its first sign tells; the rest is read before the first run begins."""
-    try:
-        with file.open("rb") as handle:
-            return handle.read(HEAD).decode("utf-8-sig", "replace").lstrip().startswith("(")
-    except OSError as error:
-        raise RamifyError(f"{file}: this file cannot be read ({error.strerror}); check its permissions.") from error
+    return beginning_of(file).decode("utf-8-sig", "replace").lstrip().startswith("(")
 
 
 def _files(folder: Path, where: str) -> dict[str, Path]:

@@ -17,7 +17,7 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.rule_files import read_rules
 from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import TextRules
-from ramify.corpus.vocabulary import Vocabulary
+from ramify.corpus.vocabulary import LONGEST_LINE, Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES, Grammar
 from ramify.parser.batches import check_tables_fit
@@ -26,14 +26,19 @@ from ramify.parser.tensors import chosen_device, load_tensors, shapes_of
 
 FORMAT = 2
 LARGEST_SIZE = 10_000_000
-LARGEST_TEXT_FILE = 1 << 30
+MOST_WORDS = 1_000_001
+"""As many as a training takes, and `<unk>`"""
 CONFIG, VOCABULARY, WEIGHTS, SPLITTER = "config.json", "vocab.txt", "model.safetensors", "splitter.json"
 METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, METRICS, CARD, CHECKPOINT)
-
-
+LARGEST_FILES = {CONFIG: 1 << 20, SPLITTER: 1 << 27, METRICS: 1 << 26}
+"""Bytes; read as JSON, a file takes up to ten times its size in memory"""
+LARGEST_HEADER = 1 << 20
+WORDS_CHECKSUM = "vocabulary"
+"""Kept with the weights: which row belongs to which word"""
 LEARNT_FROM_TEXT = "text"
 """Stands for the rule for words where there were no trees"""
+_SMALL = 1 << 16
 
 
 def load(folder: str | Path, device: str = "auto") -> Parser:
@@ -44,14 +49,21 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
         return Parser(parser.tables.float().to(chosen_device(device)), parser.vocabulary, parser.labels, parser.tags)
     config = read_config(folder)
     rules = _text_rules(folder, config)
-    vocabulary = Vocabulary.load(part(folder, VOCABULARY), rules.normal_form)
-    if len(vocabulary) != config["grammar"]["words"]:
+    words = config["grammar"]["words"]
+    vocabulary = Vocabulary.load(part(folder, VOCABULARY, words * LONGEST_LINE), rules.normal_form, words)
+    if len(vocabulary) != words:
         raise RamifyError(
             f"{folder / VOCABULARY}: holds {len(vocabulary):,} words, but {CONFIG} speaks of "
-            f"{config['grammar']['words']:,}; one of them belongs to another model."
+            f"{words:,}; one of them belongs to another model."
         )
     grammar = empty_grammar(folder, config)
-    weights, _ = load_tensors(part(folder, WEIGHTS), shapes_of(grammar.state_dict()))
+    weights, facts = load_tensors(part(folder, WEIGHTS), shapes_of(grammar.state_dict()), LARGEST_HEADER)
+    # Older models have no checksum of their words.
+    if facts.get(WORDS_CHECKSUM, vocabulary.checksum) != vocabulary.checksum:
+        raise RamifyError(
+            f"{folder / VOCABULARY}: its checksum does not fit {WEIGHTS}: it was changed, or belongs to another model; "
+            "fetch the folder again, whole."
+        )
     grammar.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
     return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=word_rule, text_rules=rules)
@@ -61,14 +73,15 @@ def checksum(folder: str | Path) -> str:
     """sha256 of what makes a model folder, or a file of rules, parse as it does."""
     folder = Path(folder)
     digest = hashlib.sha256()
-    for path in [folder] if folder.is_file() else [part(folder, name) for name in (CONFIG, VOCABULARY, WEIGHTS)]:
+    names = [CONFIG, VOCABULARY, WEIGHTS, *([SPLITTER] if (folder / SPLITTER).exists() else [])]
+    for path in [folder] if folder.is_file() else [part(folder, name) for name in names]:
         with path.open("rb") as handle:
             digest.update(hashlib.file_digest(handle, "sha256").digest())
     return digest.hexdigest()
 
 
-def part(folder: Path, name: str) -> Path:
-    """A file of the folder; refused if it is missing, no plain file, or leads out of the folder."""
+def part(folder: Path, name: str, largest: int | None = None) -> Path:
+    """A file of the folder; refused if it is missing, not a plain file, too large, or leads out of the folder."""
     path = folder / name
     if not path.exists():
         if name == CONFIG:
@@ -80,8 +93,9 @@ def part(folder: Path, name: str) -> Path:
         raise RamifyError(f"{path}: leads out of the model folder; put the file itself there.")
     if not path.is_file():
         raise RamifyError(f"{path}: is no plain file; fetch the folder again, whole.")
-    if not name.endswith(".safetensors") and path.stat().st_size > LARGEST_TEXT_FILE:
-        raise RamifyError(f"{path}: is larger than {LARGEST_TEXT_FILE >> 30} GB; this is no file of a model.")
+    largest = LARGEST_FILES.get(name, largest)
+    if largest is not None and path.stat().st_size > largest:
+        raise RamifyError(f"{path}: is larger than {largest:,} bytes, the most that this model may have there.")
     return path
 
 
@@ -98,8 +112,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     for name in ("nonterminals", "preterminals", "rank", "words", "embedding", "latent"):
         value = config["grammar"].get(name, 0 if name == "words" else 1)
         lowest = 0 if name == "latent" else 1
-        if not (type(value) is int and lowest <= value <= LARGEST_SIZE):
-            raise RamifyError(f"{path}: {name} must be a whole number from {lowest} to {LARGEST_SIZE:,}.")
+        highest = MOST_WORDS if name == "words" else LARGEST_SIZE
+        if not (type(value) is int and lowest <= value <= highest):
+            raise RamifyError(f"{path}: {name} must be a whole number from {lowest} to {highest:,}.")
     try:
         WordRule.from_name(config["words"])
     except RamifyError as error:
@@ -135,6 +150,10 @@ def _text_rules(folder: Path, config: dict[str, Any]) -> TextRules:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
+        # Empty lists and tables take twenty times as much memory as bytes; files of ours hold few.
+        if len(data) > _SMALL and data.count(b"[") + data.count(b"{") > len(data) // 16:
+            raise ValueError("too many brackets")
+        return json.loads(data)
     except (OSError, ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: cannot be read as JSON ({error}).") from error

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -17,6 +20,10 @@ from ramify.errors import RamifyError
 from ramify.files import write_atomically
 
 SEAL = "ramify"
+LARGEST_HEADER = 100_000_000
+"""The limit of the format; checkpoints keep the metrics of every epoch there"""
+LARGEST_HOLE = 1 << 24
+"""Bytes; smaller files may be stored in any way"""
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -37,8 +44,12 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any
     write_atomically(path, save(ready, {SEAL: seal}))
 
 
-def load_tensors(path: Path, expected: Shapes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def load_tensors(
+    path: Path, expected: Shapes, largest_header: int = LARGEST_HEADER
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `save_tensors` wrote; names and shapes are compared with `expected` before anything is allocated."""
+    _check_file(path, largest_header)
+    _check_memory(path, expected)
     try:
         with safe_open(path, framework="pt") as handle:
             slices = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
@@ -52,6 +63,8 @@ def load_tensors(path: Path, expected: Shapes) -> tuple[dict[str, Tensor], dict[
             seal = json.loads((handle.metadata() or {}).get(SEAL, "{}"))
     except (OSError, SafetensorError, ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}).") from error
+    except (MemoryError, RuntimeError) as error:
+        raise RamifyError(f"{path}: does not fit into memory; use a machine with more of it.") from error
     facts = str(seal.get("facts")) if isinstance(seal, dict) else ""
     if not isinstance(seal, dict) or seal.get("sha256") != _checksum(tensors, facts):
         raise RamifyError(f"{path}: its checksum does not fit its content; it is damaged, so fetch or train it again.")
@@ -63,6 +76,33 @@ def load_tensors(path: Path, expected: Shapes) -> tuple[dict[str, Tensor], dict[
     except (ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: is damaged; what it tells of itself cannot be read.") from error
     return tensors, told if isinstance(told, dict) else {}
+
+
+def _check_file(path: Path, largest_header: int) -> None:
+    """Refuse what only claims to hold much: a long description of the tensors, or a file that is mostly a hole."""
+    try:
+        with path.open("rb") as handle:
+            header = int.from_bytes(handle.read(8), "little")
+            found = os.fstat(handle.fileno())
+    except OSError as error:
+        raise RamifyError(f"{path}: cannot be read ({error.strerror}).") from error
+    if header > largest_header:
+        raise RamifyError(f"{path}: is damaged or not a safetensors file (its header would have {header:,} bytes).")
+    on_disk = 512 * getattr(found, "st_blocks", 0)  # 0 where the file system does not say
+    if found.st_size > LARGEST_HOLE and 0 < on_disk < found.st_size // 16:
+        raise RamifyError(
+            f"{path}: claims {found.st_size:,} bytes, of which {on_disk:,} are on disk; fetch the file again, whole."
+        )
+
+
+def _check_memory(path: Path, expected: Shapes) -> None:
+    """Refuse more numbers than the free memory can hold."""
+    needed, free = 4 * sum(map(math.prod, expected.values())), psutil.virtual_memory().available
+    if needed > free:
+        raise RamifyError(
+            f"{path}: needs {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free; use a machine "
+            "with more of it."
+        )
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from ramify.corpus.cleaning import NormalForm, WordRule, warn_of_absent_tags
+from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
-from ramify.corpus.reading import TEXT_WORDS, Corpus, Kind, learn_splitter, read_sentences, split_paths
+from ramify.corpus.reading import TEXT_WORDS, Corpus, learn_splitter, read_sentences, split_paths
 from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
 from ramify.corpus.vocabulary import Vocabulary

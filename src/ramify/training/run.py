@@ -32,7 +32,9 @@ from ramify.parser.folder import (
     SPLITTER,
     VOCABULARY,
     WEIGHTS,
+    WORDS_CHECKSUM,
     load,
+    part,
     read_config,
 )  # fmt: skip
 from ramify.parser.parser import Parser
@@ -115,6 +117,7 @@ def _train(
     prepared.vocabulary.save(out / VOCABULARY)
     if prepared.text_rules.splitter is not None:
         write_json(out / SPLITTER, prepared.text_rules.splitter.as_record())
+        part(out, SPLITTER)  # refused now if it is too large to be loaded after the training
     shown = "DATA" if isinstance(data, Corpus) else shlex.quote(str(data))
     with_dev = "" if dev is None else f" --dev {'DEV' if isinstance(dev, Corpus) else shlex.quote(str(dev))}"
     to_resume = f"To go on: ramify train {shown}{with_dev} --out {shlex.quote(str(out))} --resume"
@@ -269,7 +272,7 @@ def _finish_epoch(grammar: Grammar, data: Data, position: Position, out: Path, s
     best = min((earlier["dev_perplexity"] for earlier in position.records), default=math.inf)
     if before is None or record["dev_perplexity"] < best:
         record["best_epoch"] = position.epoch
-        save_tensors(out / WEIGHTS, grammar.state_dict())
+        save_tensors(out / WEIGHTS, grammar.state_dict(), {WORDS_CHECKSUM: data.vocabulary.checksum})
     else:
         record["best_epoch"] = before["best_epoch"]
     position.records.append(record)

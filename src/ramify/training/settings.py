@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ramify.corpus.cleaning import NormalForm, WordRule
-from ramify.corpus.reading import Kind
+from ramify.corpus.guessing import Kind
 from ramify.corpus.tokenising import tokeniser
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ramify.corpus.brackets import read_brackets
-from ramify.corpus.reading import decoded
+from ramify.corpus.lines import decoded
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 

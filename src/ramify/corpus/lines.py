@@ -1,0 +1,151 @@
+"""The lines of a file or a pipe, compressed or not, as text."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import os
+import select
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from io import FileIO
+from pathlib import Path
+from typing import IO, Literal, cast
+
+from ramify.corpus.guessing import HEAD, guess_kind, is_undecided
+from ramify.errors import RamifyError
+
+STANDARD_INPUT = Path("-")
+LONGEST_LINE = 1 << 28
+_GZIP = b"\x1f\x8b"
+
+
+class LineReader:
+    """The lines of a file or a pipe, decompressed if it is gzip, and whether the next one is there yet."""
+
+    def __init__(self, raw: FileIO, source: str, on_bytes: Callable[[int], None] = lambda _: None) -> None:
+        self._raw, self._source, self._on_bytes = raw, source, on_bytes
+        self._gzip: gzip.GzipFile | None = None
+        self._lines_ready = 0
+        # Elsewhere only sockets can be asked whether something is ready.
+        self._may_run_dry = os.name == "posix" and not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
+        self.head = self._read_raw(HEAD)
+        """What was read to look at, before any line is given out"""
+        if self.head == _GZIP[:1]:
+            self.head += self._read_raw(HEAD)
+        if self.head.startswith(_GZIP):
+            self._gzip = gzip.GzipFile(fileobj=cast("IO[bytes]", _Rejoined(self.head, self._read_raw)), mode="rb")
+            self._may_run_dry = False
+            self.head = self._read(HEAD)
+
+    def guessed_kind(self) -> Literal["text", "brackets"]:
+        """Trees or text; a pipe may have handed over no more than a piece of the first tree."""
+        while len(self.head) < HEAD and is_undecided(self.head):
+            more = self._read(HEAD - len(self.head))
+            if not more:
+                break
+            self.head += more
+        return guess_kind(self.head)
+
+    def _read(self, size: int) -> bytes:
+        if self._gzip is None:
+            return self._read_raw(size)
+        try:
+            return self._gzip.read1(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise RamifyError(
+                f"{self._source}: its gzip data is damaged or cut short; fetch or compress the file again."
+            ) from error
+
+    def _read_raw(self, size: int) -> bytes:
+        try:
+            found = self._raw.read(size) or b""
+        except OSError as error:
+            raise RamifyError(f"{self._source}: cannot be read ({error.strerror}); check the file.") from error
+        self._on_bytes(len(found))
+        return found
+
+    def __iter__(self) -> Iterator[bytes]:
+        begun: list[bytes] = []
+        chunk, size = self.head, 0
+        while chunk:
+            *ended, rest = chunk.split(b"\n")
+            if ended:
+                ended[0] = b"".join([*begun, ended[0]])
+                begun, size = [], 0
+            self._lines_ready = len(ended)
+            for line in ended:
+                self._lines_ready -= 1
+                yield line + b"\n"
+            begun.append(rest)
+            size += len(rest)
+            if size > LONGEST_LINE:
+                raise RamifyError(
+                    f"{self._source}: a line is longer than {LONGEST_LINE >> 20} MB; give text, one sentence a line."
+                )
+            chunk = self._read(HEAD)
+        if size:
+            yield b"".join(begun)
+
+    def is_dry(self) -> bool:
+        """Whether reading on would mean waiting for whoever writes into the pipe."""
+        return self._may_run_dry and not self._lines_ready and not select.select([self._raw], [], [], 0)[0]
+
+
+class _Rejoined:
+    """What was read of a file to look at it, and then the rest."""
+
+    def __init__(self, head: bytes, read_rest: Callable[[int], bytes]) -> None:
+        self._head, self._read_rest = head, read_rest
+
+    def read(self, size: int) -> bytes:
+        found, self._head = self._head[:size], self._head[size:]
+        return found or self._read_rest(size)
+
+
+def opened(file: Path) -> FileIO:
+    """A file or, for `-`, standard input, unbuffered."""
+    if file == STANDARD_INPUT and sys.stdin is None:
+        raise RamifyError("standard input is closed; give the name of a file.")
+    try:
+        # The process's own standard input stays open when this reader is closed.
+        return FileIO(sys.stdin.fileno(), closefd=False) if file == STANDARD_INPUT else FileIO(file)
+    except OSError as error:
+        raise RamifyError(f"{file}: cannot be read ({error.strerror}); check the name.") from error
+
+
+def beginning_of(file: Path) -> bytes:
+    """The first bytes of a file, after decompression."""
+    with opened(file) as raw:
+        return LineReader(raw, str(file)).head
+
+
+def decoded_lines(handle: Iterable[bytes], source: str) -> Iterator[str]:
+    """The lines of a UTF-8 file; one without line feeds ends its lines with carriage returns, as on old Macs."""
+    lines = decoded(handle, source)
+    for first in lines:
+        yield from [first] if first.endswith("\n") else io.StringIO(first, newline=None)
+        break
+    yield from lines
+
+
+def decoded(handle: Iterable[bytes], source: str, first_line: int = 1, encoding: str = "utf-8") -> Iterator[str]:
+    """Lines of text, without a byte order mark; lines that are not in the encoding are named in the error."""
+    for number, line in enumerate(handle, start=first_line):
+        try:
+            text = line.decode(encoding)
+        except UnicodeDecodeError as error:
+            other = "utf-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin1"
+            raise RamifyError(
+                f"{source}, line {number}: this is not {encoding.upper()}; convert the file, "
+                f"for example with iconv -f {other} -t utf-8."
+            ) from error
+        if "\0" in text:
+            raise RamifyError(
+                f"{source}, line {number}: holds a NUL character, so it is not text in {encoding.upper()}; convert the "
+                "file, or remove the character."
+            )
+        yield text.removeprefix("\ufeff") if number == 1 else text
