@@ -13,6 +13,7 @@ from ramify.cli.common import Decoder, Device, app, notes
 from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
+from ramify.naming import check_model, split_name
 
 if TYPE_CHECKING:
     from ramify.evaluation.gold import Gold as GoldTrees
@@ -40,12 +41,20 @@ def gold_for(systems: Sequence[System], trees: Path, words: str, max_length: int
     return gold
 
 
+def _existing_models(given: list[str] | None) -> list[str] | None:
+    for text in given or ():
+        check_model(split_name(text)[1])
+    return given
+
+
 @app.command(epilog="Example: ramify evaluate -m runs/mine --predicted other=other.trees --baseline right test.trees")
 def evaluate(
     trees: Gold,
     model: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("-m", "--model", help="Model folder, or NAME=FOLDER; any number of them."),
+        list[str] | None,
+        typer.Option(
+            "-m", "--model", help="Model folder, or NAME=FOLDER; any number of them.", callback=_existing_models
+        ),
     ] = None,
     predicted: Annotated[
         Optional[list[str]],  # noqa: UP045

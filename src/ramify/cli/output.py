@@ -88,8 +88,10 @@ class LineOutput:
                     handle.write(line.encode() + b"\n")
             self._partial.replace(self.out)
         except Stopped as stop:
+            if not (self._partial.exists() and self._partial.stat().st_size):
+                raise Stopped(stop.signal, "Stopped; nothing was written yet.") from None
             raise Stopped(
-                stop.signal, f"Stopped; what was done is in {self._partial}. To go on, add --resume to the command."
+                stop.signal, f"Stopped; what was done is in {self._partial}. To resume, add --resume to the command."
             ) from None
         except OSError as error:
             raise RamifyError(

@@ -20,6 +20,7 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES, Grammar
+from ramify.naming import CONFIG, check_model
 from ramify.parser.batches import check_tables_fit
 from ramify.parser.parser import Parser
 from ramify.parser.tensors import chosen_device, load_tensors, shapes_of
@@ -27,7 +28,7 @@ from ramify.parser.tensors import chosen_device, load_tensors, shapes_of
 FORMAT = 2
 LARGEST_SIZE = 10_000_000
 LARGEST_TEXT_FILE = 1 << 30
-CONFIG, VOCABULARY, WEIGHTS, SPLITTER = "config.json", "vocab.txt", "model.safetensors", "splitter.json"
+VOCABULARY, WEIGHTS, SPLITTER = "vocab.txt", "model.safetensors", "splitter.json"
 METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, METRICS, CARD, CHECKPOINT)
 
@@ -72,7 +73,7 @@ def part(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.exists():
         if name == CONFIG:
-            raise RamifyError(f"{folder}: is no model folder: it has no {name}.")
+            check_model(folder)
         if name == WEIGHTS:
             raise RamifyError(f"{folder}: has no {name}; its training may have ended before the first epoch did.")
         raise RamifyError(f"{folder}: has no {name}; fetch the folder again, whole.")

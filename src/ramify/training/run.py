@@ -20,20 +20,11 @@ from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.scores import perplexity
 from ramify.files import partial_name, write_atomically, write_json
 from ramify.grammars import FAMILIES, Grammar
+from ramify.naming import CONFIG
 from ramify.parser.batches import check_fits, check_tables_fit
 from ramify.parser.decoding import log_probabilities
 from ramify.parser.evaluate import evaluate
-from ramify.parser.folder import (
-    CONFIG,
-    FILES,
-    FORMAT,
-    METRICS,
-    SPLITTER,
-    VOCABULARY,
-    WEIGHTS,
-    load,
-    read_config,
-)  # fmt: skip
+from ramify.parser.folder import FILES, FORMAT, METRICS, SPLITTER, VOCABULARY, WEIGHTS, load, read_config
 from ramify.parser.parser import Parser
 from ramify.parser.tensors import chosen_device, save_tensors
 from ramify.training.card import write_card
@@ -42,6 +33,7 @@ from ramify.training.data import Data, prepare
 from ramify.training.loop import Progress, optimizer_for, train_epoch
 from ramify.training.settings import Settings, load_settings
 from ramify.training.stopping import StopRequest, stop_requests
+from ramify.training.summary import Summary, Verdict, judge_run, summarise
 from ramify.version import VERSION
 
 MOST_PARAMETERS = 2**31
@@ -56,8 +48,10 @@ def train(
     preset: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    on_start: Callable[[Summary], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
+    on_end: Callable[[Verdict], None] = lambda _: None,
     **given: Any,
 ) -> Parser:
     """Learn a grammar from `data` and leave it in the folder `out`; gives back the parser of the best epoch.
@@ -66,6 +60,9 @@ def train(
     Gold trees, where the data has them, are stripped to their words; F1 on a dev set with trees is recorded but never
     used to choose the model. With `resume` a run that was stopped goes on with its own settings, bit for bit as if it
     had not been. Ctrl-C and SIGTERM raise `Stopped` once the run is saved.
+
+    `on_start` is called once before the first step, `on_progress` after every step, `on_epoch` after every epoch with
+    its line of `metrics.jsonl`, and `on_end` once after the last epoch.
     """
     out = Path(out)
     earlier = check_folder(out, resume, overwrite)
@@ -100,7 +97,9 @@ def train(
     with_dev = "" if dev is None else f" --dev {'DEV' if isinstance(dev, Corpus) else shlex.quote(str(dev))}"
     to_resume = f"To go on: ramify train {shown}{with_dev} --out {shlex.quote(str(out))} --resume"
     with stop_requests() as request:
-        _fit(grammar, prepared, settings, out, on_progress, on_epoch, _Stop(request, to_resume))
+        stop = _Stop(request, to_resume)
+        records = _fit(grammar, prepared, settings, out, on_start, on_progress, on_epoch, stop)
+    on_end(judge_run(prepared, records))
     del grammar  # the memory is wanted for the tables of the one that is loaded
     return load(out, str(device))
 
@@ -201,12 +200,15 @@ def _fit(
     data: Data,
     settings: Settings,
     out: Path,
+    on_start: Callable[[Summary], None],
     on_progress: Callable[[Progress], None],
     on_epoch: Callable[[dict[str, Any]], None],
     stop: _Stop,
-) -> None:
+) -> list[dict[str, Any]]:
+    """Train to the end; gives the records of all epochs."""
     optimizer = optimizer_for(grammar, settings)
     position = load_checkpoint(out, grammar, optimizer)
+    on_start(summarise(data, settings, grammar, len(position.records)))
     sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
     saved = time.monotonic()
 
@@ -226,6 +228,7 @@ def _fit(
         save_checkpoint(out, grammar, optimizer, position)
         on_epoch(record)
         stop.obey()
+    return position.records
 
 
 def _finish_epoch(grammar: Grammar, data: Data, position: Position, out: Path, stop: _Stop) -> dict[str, Any]:
