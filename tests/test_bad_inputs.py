@@ -251,7 +251,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "x.partial: was left by a run that stopped",
     ),
     # Models from strangers
-    "no model": (nothing, "parse -m nowhere text", "nowhere: is no model folder: it has no config.json"),
+    "no model": (nothing, "parse -m nowhere text", "nowhere: there is no such model folder"),
     "a config that is no JSON": (writes("model/config.json", "{"), PARSE.format("text"), "cannot be read as JSON"),
     "a config nested too deeply": (
         writes("model/config.json", "[" * 100_000),

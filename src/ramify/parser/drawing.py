@@ -6,7 +6,7 @@ import re
 
 from nltk import Tree
 from nltk.tree.prettyprinter import TreePrettyPrinter
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len
 
 WIDEST = 16
 """Columns of a terminal that a label or word takes before it continues on the next line"""
@@ -24,7 +24,7 @@ def draw(tree: Tree, with_ascii: bool = False) -> str:
 
     def stand_in(text: str) -> str:
         lines = []
-        for piece in chop_cells(text, WIDEST):
+        for piece in _pieces(text):
             lines.append(chr(_FIRST_STAND_IN + len(pieces)) * max(cell_len(piece), 1))
             pieces.append(piece)
         return "\n".join(lines)
@@ -40,3 +40,15 @@ def draw(tree: Tree, with_ascii: bool = False) -> str:
 
     lines = TreePrettyPrinter(drawn).text(unicodelines=not with_ascii, maxwidth=None)
     return _STAND_INS.sub(piece_for, lines)
+
+
+def _pieces(text: str) -> list[str]:
+    """Cut where the widest is reached; no letter is lost, not even a mark without a letter to stand on."""
+    pieces, width = [""], 0
+    for letter in text:
+        width += cell_len(letter)
+        if width > WIDEST:
+            pieces.append("")
+            width = cell_len(letter)
+        pieces[-1] += letter
+    return pieces

@@ -153,21 +153,45 @@ def _table(*heads: str, title: str | None = None) -> Table:
 
 
 def bench_table(record: Mapping[str, Any]) -> Table:
-    """One measurement, a figure a line."""
-    table = _table("figure", "value")
-    for name, value in record.items():
-        precise = isinstance(value, float) and value < 1000
-        shown = f"{value:.4g}" if precise else f"{value:,.0f}" if isinstance(value, float) else str(value)
-        table.add_row(name.replace("_", " "), shown)
+    """One measurement, a figure a line with its unit; times are shown in milliseconds, shares in per cent."""
+    table = _table("figure", "value", "unit")
+    table.columns[2].justify = "left"
+    for key, value in record.items():
+        name, unit, factor = _FIGURES.get(key, (key, "", 1))
+        if isinstance(value, float):
+            value *= factor
+            value = f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
+        if value is not None:
+            table.add_row(name, str(value), unit)
     return table
+
+
+_FIGURES = {
+    "batch": ("batch", "sentences", 1),
+    "length": ("length", "words", 1),
+    "vocabulary": ("vocabulary", "words", 1),
+    "seconds": ("time, fastest", "ms", 1000),
+    "seconds_median": ("time, median", "ms", 1000),
+    "sentences_per_second": ("speed", "sentences/s", 1),
+    "tokens_per_second": ("speed", "tokens/s", 1),
+    "gflop": ("work", "GFLOP", 1),
+    "peak_gflop_per_second": ("matrix product of the machine", "GFLOP/s", 1),
+    "share_of_peak": ("share of it", "%", 100),
+    "sentences_per_second_per_peak_gflop": ("speed for each GFLOP/s of it", "sentences/s", 1),
+    "peak_memory_mb": ("memory, peak", "MB", 1),
+    "reference_sentences_per_second": ("speed of the reference", "sentences/s", 1),
+}
+"""What `ramify bench` measures: its name for a reader, its unit, and the factor to that unit"""
 
 
 def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:
     """One axis of a sweep, a size a line."""
-    table = _table(axis, "ms", "sentences/s", "share of peak", title=f"time ~ {axis}^{exponent:.2f}")
+    unit = {"length": "words", "symbols": "preterminals", "batch": "sentences"}[axis]
+    heads = (f"{axis} ({unit})", "time (ms)", "speed (sentences/s)", "share of peak (%)")
+    table = _table(*heads, title=f"time ~ {axis}^{exponent:.2f}")
     for record in records:
         size = record["preterminals" if axis == "symbols" else axis]
-        figures = (record["sentences_per_second"], record["share_of_peak"])
+        figures = (record["sentences_per_second"], 100 * record["share_of_peak"])
         table.add_row(str(size), f"{record['seconds'] * 1e3:.2f}", *(f"{figure:.3g}" for figure in figures))
     return table
 

@@ -60,19 +60,22 @@ class _TrainingDisplay:
         self.bar.start()
 
     def on_progress(self, now: TrainingProgress) -> None:
-        done = now.epoch - 1 + now.sentences_done / now.sentences
+        share = now.sentences_done / now.sentences
+        done = now.epoch - 1 + share
         if self.pace.measure(done):
             expected = duration(self.pace.seconds_for(self.epochs - done))
             self._print(
-                f"time    about {expected} left, by the pace of the first steps and without judging dev sentences"
+                f"time    about {expected} for the rest, by the pace of the first steps; dev sentences come on top"
             )
         status = f"{now.sentences_per_second:.0f} sentences/s, perplexity {now.perplexity:.1f}"
-        if self.pace.is_known:
+        if share == 1:
+            status += ", judging dev sentences"
+        elif self.pace.is_known:
             status += f", {duration(self.pace.seconds_for(self.epochs - done))} left"
         epoch = f"{now.epoch}/{self.epochs}"
         self.bar.update(self.task, completed=done, epoch=epoch, status=status)
         if not self.console.is_terminal and self._line_is_due(done):
-            self._print(f"epoch {epoch}, {now.sentences_done / now.sentences:.0%}: {status}")
+            self._print(f"epoch {epoch}, {share:.0%}: {status}")
 
     def on_epoch(self, record: dict[str, Any]) -> None:
         seen = record["train_perplexity"]
@@ -88,8 +91,8 @@ class _TrainingDisplay:
             self._print(line)
         if (winner := verdict.lost_to) is not None:
             self._note(
-                f"the model lost to {winner} branching, which needs no training; its trees are not useful yet. Train "
-                "longer, give more text, or try another seed."
+                f"on dev the trees of this model are worse than {winner} branching, which needs no training. More "
+                "text, another seed or other settings may help."
             )
 
     def _line_is_due(self, done: float) -> bool:
