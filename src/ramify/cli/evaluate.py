@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 Gold = Annotated[Path, typer.Argument(help="Gold trees.")]
 Counting = Annotated[Convention, typer.Option(help="Whether all spans over the whole sentence go (tn) or one (kim).")]
 Words = Annotated[str, typer.Option(help="Leaves that are words: auto, ptb, none, or the tags to remove.")]
-MaxLength = Annotated[
-    Optional[int], typer.Option(min=2, help="Score only sentences of so many words or fewer.")  # noqa: UP045
-]
+MaxLength = Annotated[int | None, typer.Option(min=2, help="Score only sentences of so many words or fewer.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Everything, a line of JSON for each row.")]
 
 
@@ -57,11 +55,11 @@ def evaluate(
         ),
     ] = None,
     predicted: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="File of another system's trees, or NAME=FILE; any number of them."),
     ] = None,
     baseline: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Trees that need no model: left, right, balanced, random, oracle, or NAME=right and so on."),
     ] = None,
     convention: Counting = "tn",

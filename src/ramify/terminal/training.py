@@ -30,7 +30,7 @@ def training_display(console: Console, clock: Clock = time.monotonic) -> Iterato
     try:
         yield {name: getattr(display, name) for name in ("on_start", "on_progress", "on_epoch", "on_end")}
     finally:
-        display.bar.stop()
+        display.stop_bar()
 
 
 class _TrainingDisplay:
@@ -86,7 +86,7 @@ class _TrainingDisplay:
         )
 
     def on_end(self, verdict: Verdict) -> None:
-        self.bar.stop()
+        self.stop_bar()
         for line in verdict_lines(verdict):
             self._print(line)
         if (winner := verdict.lost_to) is not None:
@@ -94,6 +94,10 @@ class _TrainingDisplay:
                 f"on dev the trees of this model are worse than {winner} branching, which needs no training. More "
                 "text, another seed or other settings may help."
             )
+
+    def stop_bar(self) -> None:
+        if self.bar.live.is_started:  # else some versions of rich print an empty line
+            self.bar.stop()
 
     def _line_is_due(self, done: float) -> bool:
         now = self.pace.clock()
@@ -138,12 +142,13 @@ class _Pace:
 
 def summary_lines(summary: Summary) -> Iterator[str]:
     """What is known before the first step."""
-    dropped = ", ".join(f"{count:,} {reason}" for reason, count in summary.dropped.items())
     parts = [f"{summary.read:,} sentences read", f"{summary.used:,} used"]
     if summary.held_out:
         parts.append(f"{summary.held_out:,} held out to choose the model by")
-    if dropped:
-        parts.append(f"{sum(summary.dropped.values()):,} dropped ({dropped})")
+    if summary.dropped:
+        reasons = [f"{count:,} {reason}" for reason, count in summary.dropped.items()]
+        told = ", ".join(reasons if len(reasons) > 1 else summary.dropped)
+        parts.append(f"{sum(summary.dropped.values()):,} dropped ({told})")
     if summary.blank_lines:
         parts.append(f"{summary.blank_lines:,} blank lines skipped")
     yield f"data    {Path(summary.source).name}: {', '.join(parts)}"

@@ -55,7 +55,7 @@ class Summary:
         symbols = self.sizes["preterminals"]
         if self.words >= WORDS_PER_PRETERMINAL * symbols:
             return None
-        enough = self.words // WORDS_PER_PRETERMINAL
+        enough = self.words // WORDS_PER_PRETERMINAL // 10 * 10
         fewer = f"give more text, or try --preterminals {enough}" if enough >= FEWEST_PRETERMINALS else "give more text"
         return (
             f"{self.words:,} training words are few for {symbols:,} preterminals: {self.words / symbols:,.0f} for "
