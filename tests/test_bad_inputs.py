@@ -114,7 +114,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "one-word sentences": (writes("bad", "a\nb\nc\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "punctuation alone": (writes("bad", ". .\n! !\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
     "long sentences alone": (writes("bad", "a " * 50), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
-    "one sentence alone": (writes("bad", "a b c\n"), TRAIN.format("bad"), "no training sentence has 2 to 40 words"),
+    "one sentence alone": (writes("bad", "a b c\n"), TRAIN.format("bad"), "is held out"),
     "Chinese without spaces": (
         writes("bad", "我昨天在图书馆看了三本很有意思的书\n" * 9),
         TRAIN.format("bad"),
@@ -251,7 +251,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "x.partial: was left by a run that stopped",
     ),
     # Models from strangers
-    "no model": (nothing, "parse -m nowhere text", "nowhere: is no model folder: it has no config.json"),
+    "no model": (nothing, "parse -m nowhere text", "nowhere: there is no such model folder"),
     "a config that is no JSON": (writes("model/config.json", "{"), PARSE.format("text"), "cannot be read as JSON"),
     "a config nested too deeply": (
         writes("model/config.json", "[" * 100_000),

@@ -61,6 +61,15 @@ def test_every_task_gives_every_figure(task, model, monkeypatch):
     assert record["peak_memory_mb"] > 10
 
 
+def test_figures_are_printed_with_their_units(monkeypatch):
+    monkeypatch.setattr("ramify.bench.timing.SQUARES", (8,))
+    done = ramify("bench", *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert {"sentences/s", "tokens/s", "ms", "GFLOP", "GFLOP/s", "MB", "%"} <= {row[-1] for row in rows if row}
+    assert all("_" not in line for line in done.stdout.splitlines())
+
+
 @pytest.mark.slow
 def test_a_sweep_fits_how_time_grows(monkeypatch):
     import ramify.bench.sweeping as room

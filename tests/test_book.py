@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -376,8 +377,10 @@ def test_a_link_stays_and_its_target_is_written(rules, tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("os.access", lambda *_: False)  # whoever runs the tests may be allowed everything
-    result = ramify("grammar", "-m", "nowhere", "--out", tmp_path / "a.json")
+    # Whoever runs the tests may be allowed everything.
+    monkeypatch.setattr("os.access", lambda _, mode: not mode & os.W_OK)
+    (tmp_path / "rules").write_text("not read")
+    result = ramify("grammar", "-m", tmp_path / "rules", "--out", tmp_path / "a.json")
     assert (result.returncode, "nothing can be written into" in result.stderr) == (2, True)
 
 

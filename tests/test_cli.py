@@ -3,12 +3,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+import ramify as ramify_package
+from ramify.cli.train import DATA, MODEL, RUN
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.builtin import builtin_treebank
+from ramify.training.settings import Settings
 from tests.command import ramify
 
 SMALL = ["--preterminals", "8", "--rank", "8", "--embedding", "16", "--epochs", "1", "--batch-size", "8"]
@@ -58,6 +62,69 @@ print("loaded:", {"torch", "numba", "spacy"} & set(sys.modules))
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "--preterminals" in result.stdout
     assert result.stdout.endswith("loaded: set()\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["parse", "-m", "nowhere"], "nowhere: there is no such model folder"),
+        (["score", "-m", "."], ".: is not a model folder"),
+        (["grammar", "-m", "nowhere"], "nowhere: there is no such model folder"),
+        (["generate", "-m", "nowhere"], "nowhere: there is no such model folder"),
+        (["export", "-m", "nowhere", "--out", "x"], "nowhere: there is no such model folder"),
+        (["evaluate", "-m", "name=nowhere", "gold"], "nowhere: there is no such model folder"),
+        (["compare", "left", "nowhere", "gold"], "nowhere: is not a model folder, a file of trees or a baseline"),
+        (["compare", ".", "left", "gold"], ".: is not a model folder"),
+        (["train", "nowhere", "--out", "x"], "nowhere: there is no such file or folder"),
+        (["train", ".", "--dev", "nowhere", "--out", "x"], "nowhere: there is no such file or folder"),
+    ],
+)
+def test_a_wrong_name_does_not_wait_for_torch(arguments, message, tmp_path):
+    code = f"""
+import contextlib, sys
+from ramify.__main__ import main
+sys.argv = ["ramify", *{arguments!r}]
+with contextlib.suppress(SystemExit):
+    main()
+print("loaded:", {{"torch", "numba"}} & set(sys.modules))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert message in result.stderr
+    assert result.stdout == "loaded: set()\n"
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["parse"], ["evaluate"], ["bench"], ["experiment"]])
+def test_flags_take_no_value_in_help(command):
+    page = ramify(*command, "--help").stdout
+    assert "--help" in page
+    assert "bool" not in page.lower()
+
+
+def test_a_switch_can_be_turned_off_again(folder, tmp_path):
+    config = tmp_path / "settings.toml"
+    config.write_text("compound = true\n")
+    arguments = ("train", folder / "train.trees", "--config", config, "--out")
+    options = ["--preterminals", "4", "--rank", "4", "--embedding", "8", "--epochs", "1", "--batch-size", "20"]
+    for given, expected in (((), True), (("--no-compound",), False)):
+        out = tmp_path / f"run{len(given)}"
+        done = ramify(*arguments, out, *options, *given)
+        assert done.returncode == 0, done.stderr
+        assert json.loads((out / "config.json").read_text())["settings"]["compound"] is expected
+
+
+def test_help_groups_every_setting_that_is_named():
+    names = {setting.name for setting in fields(Settings)}
+    assert {*DATA, *MODEL, *RUN} <= names
+    page = ramify("train", "--help").stdout
+    for panel in ("Data", "Model", "Switches", "Training", "Run"):
+        assert f"─ {panel} ─" in page
+
+
+def test_the_package_lists_its_names():
+    code = "import sys, ramify; print(dir(ramify) == sorted(ramify.__all__), 'torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "True False\n"
+    assert all(hasattr(ramify_package, name) for name in dir(ramify_package))
 
 
 def test_version():
@@ -113,7 +180,7 @@ def test_evaluate_a_model_and_a_baseline(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["parse", "-m", "nowhere"], "nowhere: is no model folder"),
+        (["parse", "-m", "nowhere"], "nowhere: there is no such model folder"),
         (["parse", "-m", "MODEL", "nowhere"], "nowhere: cannot be read"),
         (["parse", "-m", "MODEL", "--format", "xml"], "xml"),
         (["parse", "-m", "MODEL", "--device", "tpu"], "device 'tpu' is not available"),
@@ -159,7 +226,7 @@ def test_a_closed_pipe_is_no_error(folder):
         ("ramify evaluate --baseline right test.trees >&-", 2, "standard output: cannot be written (Bad file"),
         ("ramify score -m model test.trees > /dev/full", 2, "standard output: cannot be written (No space left on"),
         (
-            "PYTHONIOENCODING=latin-1 ramify evaluate --baseline right test.trees",
+            "PYTHONIOENCODING=latin-1 ramify evaluate --predicted łódź=test.trees test.trees",
             2,
             "cannot be written in latin-1; set",
         ),

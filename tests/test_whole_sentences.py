@@ -228,7 +228,7 @@ def test_parsing_that_is_stopped_says_how_to_go_on(
     monkeypatch.setitem(FORMATS, "brackets", stop_at_2000)
     result = ramify("parse", "-m", model, text, "--out", out)
     assert result.returncode == 143
-    assert "To go on, add --resume to the command." in result.stderr
+    assert "add --resume" in result.stderr
     assert not out.exists()
     assert 1990 <= len((tmp_path / "out.partial").read_text().splitlines()) <= 2001
     assert ramify("parse", "-m", model, text, "--out", out, "--resume").returncode == 0

@@ -24,6 +24,11 @@ __all__ = [
     "train",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 __getattr__ = attributes_from(
     __name__,
     dict.fromkeys(("Analysis", "Evaluation", "Parser", "evaluate", "load"), "ramify.parser")

@@ -19,9 +19,10 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError, Stopped
 from ramify.files import contents
+from ramify.naming import CONFIG
 from ramify.parser import FORMATS, Evaluation, Parser, evaluate
-from ramify.parser.folder import CONFIG, FILES
-from ramify.terminal import evaluation_table, rules_table, training_progress
+from ramify.parser.folder import FILES
+from ramify.terminal import evaluation_table, rules_table, training_display, tree_format
 from ramify.training import train
 
 SETTINGS: dict[str, Any] = {
@@ -68,13 +69,12 @@ def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Pa
     overwrite = _is_demo(out)
     if contents(out, FILES) and not overwrite:
         raise RamifyError(f"{out}: is not empty and was not left by the demo; give another folder.")
-    notes.print(f"Learning a grammar from {len(corpus['train']):,} sentences of the built-in corpus, without trees.")
+    notes.print("Learning a grammar from the sentences of the built-in corpus, without their trees.")
     try:
-        with training_progress(notes, SETTINGS["epochs"]) as (on_progress, on_epoch):
+        with training_display(notes) as callbacks:
             return train(
-                corpus["train"], out, dev=corpus["dev"], overwrite=overwrite, seed=seed,
-                on_progress=on_progress, on_epoch=on_epoch, **SETTINGS,
-            )  # fmt: skip
+                corpus["train"], out, dev=corpus["dev"], overwrite=overwrite, seed=seed, **callbacks, **SETTINGS
+            )
     except Stopped as stop:
         raise Stopped(stop.signal, "Stopped; the same command begins the demo anew.") from None
 
@@ -108,6 +108,6 @@ def run_demo(out: Path, seed: int, console: Console, notes: Console) -> None:
     console.print(results[0].signature, highlight=False, soft_wrap=True)
     drawn = [parse for parse in test.parses if len(parse) in TREE_WORDS][:TREES]
     for parse in drawn:
-        console.print("\n" + FORMATS["pretty"](parser.analyse(parse.words)), highlight=False, markup=False)
+        console.print("\n" + FORMATS[tree_format()](parser.analyse(parse.words)), highlight=False, markup=False)
     console.print(rules_table(used_rules(parser, test.parses), parser, "The strongest rules of the symbols most used"))
     console.print(f"The model is in {out}. Parse with it: ramify parse -m {out} FILE", highlight=False, markup=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -14,12 +14,12 @@ from ramify.cli.common import app, notes
 
 @app.command(epilog="Example: ramify bench --preterminals 20 --nonterminals 10 --rank 20 --vocabulary 500 --length 8")
 def bench(
-    model: Annotated[Optional[str], typer.Option(help="Grammar family \\[default: tn-pcfg].")] = None,  # noqa: UP045
-    nonterminals: Annotated[Optional[int], typer.Option(help="\\[default: half of the preterminals]")] = None,  # noqa: UP045
-    preterminals: Annotated[Optional[int], typer.Option(help="\\[default: 60]")] = None,  # noqa: UP045
-    rank: Annotated[Optional[int], typer.Option(help="\\[default: p if p > 200, else 200]")] = None,  # noqa: UP045
+    model: Annotated[str | None, typer.Option(help="Grammar family \\[default: tn-pcfg].")] = None,
+    nonterminals: Annotated[int | None, typer.Option(help="\\[default: half of the preterminals]")] = None,
+    preterminals: Annotated[int | None, typer.Option(help="\\[default: 60]")] = None,
+    rank: Annotated[int | None, typer.Option(help="\\[default: p if p > 200, else 200]")] = None,
     preset: Annotated[
-        Optional[str], typer.Option(help="A published model, as of `ramify train`; the options above win.")  # noqa: UP045
+        str | None, typer.Option(help="A published model, as of `ramify train`; the options above win.")
     ] = None,
     batch: Annotated[int, typer.Option(help="Sentences a step.")] = 4,
     length: Annotated[int, typer.Option(help="Words a sentence.")] = 20,
@@ -32,9 +32,7 @@ def bench(
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Half to four times the length, the symbols, the batch; growth exponents.")
     ] = False,
-    plot: Annotated[
-        Optional[Path], typer.Option(help="With --sweep: draw it into this file (needs matplotlib).")  # noqa: UP045
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="With --sweep: draw it into this file (needs matplotlib).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure speed and memory, as a share of the machine's matrix product."""

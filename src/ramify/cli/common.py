@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from ramify.corpus.guessing import Kind
+from ramify.naming import check_model
+
+
+class _Group(TyperGroup):
+    """Help does not show the type of a flag, which takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_types_of_flags(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _without_types_of_flags(command.get_params(ctx))
+        return command
+
+
+def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
 
 app = typer.Typer(
+    cls=_Group,
     help="Learn phrase-structure grammars with many symbols from raw text, and parse with them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -19,7 +43,16 @@ app = typer.Typer(
 notes = Console(stderr=True)
 """Everything that is not the result itself: progress, warnings, errors."""
 
-Model = Annotated[Path, typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.")]
+
+def _existing_model(path: Path) -> Path:
+    check_model(path)
+    return path
+
+
+Model = Annotated[
+    Path,
+    typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.", callback=_existing_model),
+]
 Sentences = Annotated[
     Path, typer.Argument(help="Sentences, one a line, plain prose, or bracketed trees; - reads standard input.")
 ]

@@ -10,8 +10,18 @@ import typer
 
 from ramify.cli.common import Decoder, Device, app, notes
 from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words, gold_for
+from ramify.naming import check_model, kind_of, split_name
 
-Side = Annotated[str, typer.Argument(help="Model folder, file of trees, or name of a baseline.")]
+
+def _existing_side(text: str) -> str:
+    if kind_of(text) == "model":
+        check_model(split_name(text)[1])
+    return text
+
+
+Side = Annotated[
+    str, typer.Argument(help="Model folder, file of trees, or name of a baseline.", callback=_existing_side)
+]
 
 
 @app.command(epilog="Example: ramify compare right runs/mine test.trees")

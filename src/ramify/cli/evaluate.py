@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from ramify.cli.common import Decoder, Device, app, notes
 from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
+from ramify.naming import check_model, split_name
 
 if TYPE_CHECKING:
     from ramify.evaluation.gold import Gold as GoldTrees
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 Gold = Annotated[Path, typer.Argument(help="Gold trees.")]
 Counting = Annotated[Convention, typer.Option(help="Whether all spans over the whole sentence go (tn) or one (kim).")]
 Words = Annotated[str, typer.Option(help="Leaves that are words: auto, ptb, none, or the tags to remove.")]
-MaxLength = Annotated[
-    Optional[int], typer.Option(min=2, help="Score only sentences of so many words or fewer.")  # noqa: UP045
-]
+MaxLength = Annotated[int | None, typer.Option(min=2, help="Score only sentences of so many words or fewer.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Everything, a line of JSON for each row.")]
 
 
@@ -40,19 +39,27 @@ def gold_for(systems: Sequence[System], trees: Path, words: str, max_length: int
     return gold
 
 
+def _existing_models(given: list[str] | None) -> list[str] | None:
+    for text in given or ():
+        check_model(split_name(text)[1])
+    return given
+
+
 @app.command(epilog="Example: ramify evaluate -m runs/mine --predicted other=other.trees --baseline right test.trees")
 def evaluate(
     trees: Gold,
     model: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("-m", "--model", help="Model folder, or NAME=FOLDER; any number of them."),
+        list[str] | None,
+        typer.Option(
+            "-m", "--model", help="Model folder, or NAME=FOLDER; any number of them.", callback=_existing_models
+        ),
     ] = None,
     predicted: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="File of another system's trees, or NAME=FILE; any number of them."),
     ] = None,
     baseline: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Trees that need no model: left, right, balanced, random, oracle, or NAME=right and so on."),
     ] = None,
     convention: Counting = "tn",

@@ -120,8 +120,10 @@ class LineOutput:
             os.fsync(self._file.fileno())
             self._partial.replace(self.out)
         except Stopped as stop:
-            kept = f"what was done is in {self._partial}. To go on, add --resume to the command."
-            raise Stopped(stop.signal, f"Stopped; {kept if self._file.tell() else 'nothing was done yet.'}") from None
+            kept = f"what was done is in {self._partial}. To resume, add --resume to the command."
+            raise Stopped(
+                stop.signal, f"Stopped; {kept if self._file.tell() else 'nothing was written yet.'}"
+            ) from None
         except OSError as error:
             raise RamifyError(
                 f"{self._partial}: cannot be written ({error.strerror}); make room and go on with --resume."

@@ -59,16 +59,19 @@ def parse(
 ) -> None:
     """Parse sentences; the trees come out in the order of the sentences, with every token that came in."""
     from ramify.parser import FORMATS, load
+    from ramify.terminal import tree_format
 
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be gone on with: they depend on the sentences before; leave out --resume.")
     options = {"format": format, "posteriors": posteriors, "decoder": decoder}
     made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
+    # A file is UTF-8, whatever standard output can show.
+    written = FORMATS[tree_format() if format == "pretty" and out is None else format]
     with LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty") as output:
         parser = load(model, device)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
             analyses = parser.analyse_many(sentences, decoder, seed)
-            output.write(FORMATS[format](analysis, posteriors) for analysis in analyses)
+            output.write(written(analysis, posteriors) for analysis in analyses)
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")

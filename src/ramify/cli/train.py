@@ -6,12 +6,33 @@ import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
 from ramify.cli.common import app, notes
+from ramify.errors import RamifyError
 from ramify.training.settings import presets
+
+DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
+MODEL = (
+    "model", "nonterminals", "preterminals", "rank", "embedding", "activation", "initialisation", "gain",
+)  # fmt: skip
+RUN = ("checkpoint_minutes", "device")
+
+
+def _panel_of(setting: str, kind: type) -> str:
+    """Where help shows a setting; switches apart, because the names that turn them off need a column."""
+    if kind is bool:
+        return "Switches"
+    return "Data" if setting in DATA else "Model" if setting in MODEL else "Run" if setting in RUN else "Training"
+
+
+def _existing(path: Path | None) -> Path | None:
+    """Refuse a name that nothing has, before torch is loaded."""
+    if path is not None and not path.exists():
+        raise RamifyError(f"{path}: there is no such file or folder; check the name.")
+    return path
 
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -23,12 +44,14 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
     for setting in fields(Settings):
         kind = TYPES[str(setting.type)]
         text = setting.metadata["help"]
-        if setting.default is not None:
+        if setting.default is not None and kind is not bool:
             text += f" \\[default: {setting.default}]"
         name = "--" + setting.name.replace("_", "-")
+        if kind is bool:
+            name += f"/--no-{name.removeprefix('--')}"  # which a setting in a TOML file can be overridden with
         annotation = Annotated[
             kind | None,  # type: ignore[valid-type]
-            typer.Option(name, help=text, show_default=False),
+            typer.Option(name, help=text, show_default=False, rich_help_panel=_panel_of(setting.name, kind)),
         ]
         options.append(
             inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -44,31 +67,28 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
 @app.command(epilog="Example: ramify train sentences.txt --preterminals 60 --epochs 5 --out runs/mine")
 @_with_settings
 def train(
-    data: Annotated[Path, typer.Argument(help="Sentences, plain prose, bracketed trees, or a folder of any.")],
+    data: Annotated[
+        Path, typer.Argument(help="Sentences, plain prose, bracketed trees, or a folder of any.", callback=_existing)
+    ],
     out: Annotated[Path, typer.Option(help="Folder to leave the model in.")],
     dev: Annotated[
-        Optional[Path], typer.Option(help="Sentences to choose the model by \\[default: every 20th held out].")  # noqa: UP045
+        Path | None,
+        typer.Option(help="Sentences to choose the model by \\[default: every 20th held out].", callback=_existing),
     ] = None,
-    config: Annotated[
-        Optional[Path], typer.Option(help="TOML file of settings; options given here win.")  # noqa: UP045
-    ] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings; options given here win.")] = None,
     preset: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help=f"Settings of a published model: {', '.join(presets())}; config and options win."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT, if there is one.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in OUT, if there is one.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that OUT holds.")] = False,
     **settings: Any,
 ) -> None:
     """Learn a grammar from text. Trees are used only for their words, and for F1 on a dev set that has them."""
-    from ramify.terminal import training_progress
-    from ramify.training.run import check_folder
+    from ramify.terminal import training_display
     from ramify.training.run import train as train_grammar
-    from ramify.training.settings import load_settings
 
-    settings = {name: value for name, value in settings.items() if value is not None}
-    epochs = load_settings(config, settings, check_folder(out, resume, overwrite), preset).epochs
-    with training_progress(notes, epochs) as (on_progress, on_epoch):
+    with training_display(notes) as callbacks:
         train_grammar(
             data,
             out,
@@ -77,8 +97,7 @@ def train(
             preset=preset,
             resume=resume,
             overwrite=overwrite,
-            on_progress=on_progress,
-            on_epoch=on_epoch,
+            **callbacks,
             **settings,
         )
     notes.print(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-from nltk.tree.prettyprinter import TreePrettyPrinter
 from numpy.typing import NDArray
 
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
+from ramify.parser.drawing import draw
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,13 @@ def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
     return json.dumps(analysis.as_record(with_posteriors), ensure_ascii=False)
 
 
-def as_pretty(analysis: Analysis, with_posteriors: bool = False) -> str:
-    """The tree drawn with lines, top down, and a blank line behind it."""
+def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
+    """The tree drawn with lines, top down, and a blank line after it."""
     parse = _with_posteriors(analysis) if with_posteriors else analysis.parse
     if not len(parse):
         return ""
     try:
-        return str(TreePrettyPrinter(parse.to_nltk()).text(unicodelines=True))
+        return draw(parse.to_nltk(), with_ascii)
     except RecursionError as error:
         raise RamifyError(
             f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn; "
@@ -130,4 +132,10 @@ def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:
     )
 
 
-FORMATS = {"brackets": as_brackets, "json": as_json, "pretty": as_pretty, "spans": as_spans}
+FORMATS: dict[str, Callable[..., str]] = {
+    "brackets": as_brackets,
+    "json": as_json,
+    "pretty": as_pretty,
+    "ascii": partial(as_pretty, with_ascii=True),
+    "spans": as_spans,
+}

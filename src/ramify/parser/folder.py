@@ -20,6 +20,7 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import LONGEST_LINE, Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES, Grammar
+from ramify.naming import CONFIG, check_model
 from ramify.parser.batches import check_tables_fit
 from ramify.parser.parser import Parser
 from ramify.parser.tensors import chosen_device, load_tensors, shapes_of
@@ -28,7 +29,7 @@ FORMAT = 2
 LARGEST_SIZE = 10_000_000
 MOST_WORDS = 1_000_001
 """As many as a training takes, and `<unk>`"""
-CONFIG, VOCABULARY, WEIGHTS, SPLITTER = "config.json", "vocab.txt", "model.safetensors", "splitter.json"
+VOCABULARY, WEIGHTS, SPLITTER = "vocab.txt", "model.safetensors", "splitter.json"
 METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, METRICS, CARD, CHECKPOINT)
 LARGEST_FILES = {CONFIG: 1 << 20, SPLITTER: 1 << 27, METRICS: 1 << 26}
@@ -85,7 +86,7 @@ def part(folder: Path, name: str, largest: int | None = None) -> Path:
     path = folder / name
     if not path.exists():
         if name == CONFIG:
-            raise RamifyError(f"{folder}: is no model folder: it has no {name}.")
+            check_model(folder)
         if name == WEIGHTS:
             raise RamifyError(f"{folder}: has no {name}; its training may have ended before the first epoch did.")
         raise RamifyError(f"{folder}: has no {name}; fetch the folder again, whole.")

@@ -7,26 +7,25 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ramify.corpus.cleaning import WordRule
 from ramify.errors import RamifyError
 from ramify.evaluation.alignment import read_prediction
-from ramify.evaluation.baselines import BASELINES, baseline_predictions
+from ramify.evaluation.baselines import baseline_predictions
 from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
+from ramify.naming import SystemKind, kind_of, split_name
 from ramify.parser.evaluate import predict
 from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, part, read_config
-
-Kind = Literal["model", "predicted", "baseline"]
 
 
 @dataclass(frozen=True)
 class System:
     """One system, and how to get its trees."""
 
-    kind: Kind
+    kind: SystemKind
     name: str
     path: Path
     """Folder of a model, file of trees; of a baseline its name"""
@@ -35,29 +34,20 @@ class System:
     config: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kind: Kind, text: str) -> System:
+    def of(cls, kind: SystemKind, text: str) -> System:
         """From `PATH` or `NAME=PATH`."""
-        given, _, rest = text.partition("=")
-        named = bool(given and rest) and not Path(text).exists()
-        path, name = Path(rest if named else text), given if named else text
+        given, path = split_name(text)
+        name = given or text
         config: dict[str, Any] = {}
         if kind == "model":
             config = {"words": LEARNT_FROM_TEXT, "rules": name} if path.is_file() else read_config(path)
-        group = _settings_but_seed(config) if kind == "model" and not named else name
+        group = _settings_but_seed(config) if kind == "model" and not given else name
         return cls(kind, name, path, group, config)
 
     @classmethod
     def guess(cls, text: str) -> System:
         """A folder is a model, a file holds trees, and else it may be the name of a baseline."""
-        path = Path(text if Path(text).exists() else text.partition("=")[2] or text)
-        if not path.exists() and str(path) in BASELINES:
-            return cls.of("baseline", text)
-        if not path.exists():
-            raise RamifyError(
-                f"{text}: is no model folder, no file of trees and no baseline; "
-                f"check the name (baselines are {', '.join(BASELINES)})."
-            )
-        return cls.of("model" if path.is_dir() else "predicted", text)
+        return cls.of(kind_of(text), text)
 
     def predictions(
         self, gold: Gold, *, decoder: str, device: str, seed: int, on_sentence: Callable[[], None]

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ramify.files import write_atomically
-from ramify.parser.folder import CARD, CONFIG
+from ramify.naming import CONFIG
+from ramify.parser.folder import CARD
 
 
 def write_card(folder: Path, record: dict[str, Any]) -> None:

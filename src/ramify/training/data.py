@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +36,10 @@ class Data:
     """Which leaves of trees are words; None if there were no trees"""
     text_rules: TextRules
     vocabulary: Vocabulary
+    held_out: bool
+    """Whether the dev set was taken from the training data"""
+    dropped: Mapping[str, int]
+    """What was left out of the training data, by reason; of held-out sentences too"""
 
     def describe(self) -> dict[str, Any]:
         """In terms of JSON: what a model's config tells about its data."""
@@ -75,6 +81,8 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
     else:
         _check_text(data, settings)
     train = data.words_only(word_rule or TEXT_WORDS)
+    dropped_before = train.dropped
+    held_out = dev is None
     if dev is None:
         every = max(1, min(HELD_OUT_EVERY, len(train)))  # of fewer sentences the last
         kept = [parse for i, parse in enumerate(train.parses, start=1) if i % every]
@@ -85,14 +93,33 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
         dev_set = dev.words_only(rule_of_dev)
     vocabulary = Vocabulary.build((p.words for p in train.parses), settings.vocabulary, normal_form)
     train, dev_set = train.of_lengths(2, settings.max_length), dev_set.of_lengths(2)
+    _check_lengths(train, dev_set, held_out, settings.max_length)
+    dropped = Counter(train.dropped)
+    if held_out:
+        dropped.update(dev_set.dropped)
+        dropped.subtract(dropped_before)  # which both of them count
+    return Data(train, dev_set, word_rule, rules, vocabulary, held_out, +dropped)
+
+
+def _check_lengths(train: Corpus, dev: Corpus, held_out: bool, longest: int) -> None:
+    """Refuse data of which too little is left once sentences without a tree are dropped."""
+    if not train.parses and held_out and any(len(parse) <= longest for parse in dev.parses):
+        raise RamifyError(
+            f"{train.source}: every sentence of 2 to {longest} words is held out to choose the model by, and none is "
+            "left to train on; give more sentences, or a dev set."
+        )
     if not train.parses:
         raise RamifyError(
-            f"{train.source}: no training sentence has 2 to {settings.max_length} words; "
+            f"{train.source}: no training sentence has 2 to {longest} words; "
             "give more sentences, or another max_length."
         )
-    if not dev_set.parses:
-        raise RamifyError(f"{dev_set.source}: no dev sentence has 2 words or more; give more or longer ones.")
-    return Data(train, dev_set, word_rule, rules, vocabulary)
+    if not dev.parses and held_out:
+        raise RamifyError(
+            f"{dev.source}: no sentence held out to choose the model by has 2 words or more; give more sentences, or "
+            "a dev set."
+        )
+    if not dev.parses:
+        raise RamifyError(f"{dev.source}: no dev sentence has 2 words or more; give more or longer ones.")
 
 
 def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -21,11 +21,11 @@ from ramify.evaluation.scores import perplexity
 from ramify.files import contents, remove_unfinished, write_atomically, write_json
 from ramify.grammars import FAMILIES, Grammar
 from ramify.locks import check_unlocked, locked_folder
+from ramify.naming import CONFIG
 from ramify.parser.batches import check_fits, check_tables_fit
 from ramify.parser.decoding import log_probabilities
 from ramify.parser.evaluate import evaluate
 from ramify.parser.folder import (
-    CONFIG,
     FILES,
     FORMAT,
     METRICS,
@@ -45,9 +45,19 @@ from ramify.training.data import Data, prepare
 from ramify.training.loop import Progress, optimizer_for, train_epoch
 from ramify.training.settings import Settings, load_settings
 from ramify.training.stopping import StopRequest, stop_requests
+from ramify.training.summary import Summary, Verdict, judge_run, summarise
 from ramify.version import VERSION
 
 MOST_PARAMETERS = 2**31
+
+
+class Callbacks(NamedTuple):
+    """What is called as a run goes on."""
+
+    on_start: Callable[[Summary], None] = lambda _: None
+    on_progress: Callable[[Progress], None] = lambda _: None
+    on_epoch: Callable[[dict[str, Any]], None] = lambda _: None
+    on_end: Callable[[Verdict], None] = lambda _: None
 
 
 def train(
@@ -59,8 +69,10 @@ def train(
     preset: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    on_start: Callable[[Summary], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
+    on_end: Callable[[Verdict], None] = lambda _: None,
     **given: Any,
 ) -> Parser:
     """Learn a grammar from `data` and leave it in the folder `out`; gives back the parser of the best epoch.
@@ -69,11 +81,15 @@ def train(
     Gold trees, where the data has them, are stripped to their words; F1 on a dev set with trees is recorded but never
     used to choose the model. With `resume` a run that was stopped goes on with its own settings, bit for bit as if it
     had not been. Ctrl-C and SIGTERM raise `Stopped` once the run is saved.
+
+    `on_start` is called once before the first step, `on_progress` after every step, `on_epoch` after every epoch with
+    its line of `metrics.jsonl`, and `on_end` once after the last epoch.
     """
     out = Path(out)
     check_folder(out, resume, overwrite)
     with locked_folder(out):
-        return _train(data, out, dev, config, preset, resume, overwrite, on_progress, on_epoch, given)
+        callbacks = Callbacks(on_start, on_progress, on_epoch, on_end)
+        return _train(data, out, dev, config, preset, resume, overwrite, callbacks, given)
 
 
 def _train(
@@ -84,8 +100,7 @@ def _train(
     preset: str | None,
     resume: bool,
     overwrite: bool,
-    on_progress: Callable[[Progress], None],
-    on_epoch: Callable[[dict[str, Any]], None],
+    callbacks: Callbacks,
     given: dict[str, Any],
 ) -> Parser:
     earlier = _settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
@@ -122,7 +137,9 @@ def _train(
     with_dev = "" if dev is None else f" --dev {'DEV' if isinstance(dev, Corpus) else shlex.quote(str(dev))}"
     to_resume = f"To go on: ramify train {shown}{with_dev} --out {shlex.quote(str(out))} --resume"
     with stop_requests() as request:
-        _fit(grammar, prepared, settings, out, on_progress, on_epoch, _Stop(request, to_resume))
+        stop = _Stop(request, to_resume)
+        records = _fit(grammar, prepared, settings, out, callbacks, stop)
+    callbacks.on_end(judge_run(prepared, records))
     del grammar  # the memory is wanted for the tables of the one that is loaded
     return load(out, str(device))
 
@@ -225,18 +242,19 @@ def _fit(
     data: Data,
     settings: Settings,
     out: Path,
-    on_progress: Callable[[Progress], None],
-    on_epoch: Callable[[dict[str, Any]], None],
+    callbacks: Callbacks,
     stop: _Stop,
-) -> None:
+) -> list[dict[str, Any]]:
+    """Train to the end; gives the records of all epochs."""
     optimizer = optimizer_for(grammar, settings)
     position = load_checkpoint(out, grammar, optimizer)
+    callbacks.on_start(summarise(data, settings, grammar, len(position.records)))
     sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
     saved = time.monotonic()
 
     def on_step(now: Progress) -> None:
         nonlocal saved
-        on_progress(now)
+        callbacks.on_progress(now)
         if stop.requested or time.monotonic() - saved >= 60 * settings.checkpoint_minutes:
             save_checkpoint(out, grammar, optimizer, position)
             saved = time.monotonic()
@@ -248,8 +266,9 @@ def _fit(
         record = _finish_epoch(grammar, data, position, out, stop)
         position = position.next_epoch()
         save_checkpoint(out, grammar, optimizer, position)
-        on_epoch(record)
+        callbacks.on_epoch(record)
         stop.obey()
+    return position.records
 
 
 def _finish_epoch(grammar: Grammar, data: Data, position: Position, out: Path, stop: _Stop) -> dict[str, Any]:

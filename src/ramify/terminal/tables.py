@@ -1,84 +1,22 @@
-"""What a person sees in the terminal: progress, tables, trees."""
+"""Results as tables and lines."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ramify.evaluation.calibration import Reliability
 from ramify.evaluation.significance import Comparison
 from ramify.evaluation.spans import CONVENTIONS
 from ramify.parser import Evaluation, Parser
-from ramify.training.loop import Progress as TrainingProgress
-
-ProgressCallbacks = tuple[Callable[[TrainingProgress], None], Callable[[dict[str, Any]], None]]
-
-
-@contextmanager
-def training_progress(console: Console, epochs: int) -> Iterator[ProgressCallbacks]:
-    """A bar with epoch, sentences/s, perplexity and time left, and a line for every finished epoch."""
-    bar = Progress(
-        TextColumn("epoch {task.fields[epoch]}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[rate]:.0f} sentences/s"),
-        TextColumn("perplexity {task.fields[perplexity]:.1f}"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        task = bar.add_task("", total=None, epoch=f"1/{epochs}", rate=0.0, perplexity=float("nan"))
-
-        def on_progress(now: TrainingProgress) -> None:
-            bar.update(
-                task,
-                total=epochs * now.sentences,
-                completed=(now.epoch - 1) * now.sentences + now.sentences_done,
-                epoch=f"{now.epoch}/{epochs}",
-                rate=now.sentences_per_second,
-                perplexity=now.perplexity,
-            )
-
-        def on_epoch(record: dict[str, Any]) -> None:
-            seen = record["train_perplexity"]
-            f1 = f", S-F1 {record['dev_f1']:.1f}" if "dev_f1" in record else ""
-            console.print(
-                f"epoch {record['epoch']}: perplexity {float('inf') if seen is None else seen:.1f} in training, "
-                f"{record['dev_perplexity']:.1f} on dev{f1} ({record['seconds']:.0f} s)",
-                highlight=False,
-            )
-
-        yield on_progress, on_epoch
-
-
-@contextmanager
-def counting(console: Console, what: str) -> Iterator[Callable[[], None]]:
-    """A counter for work of unknown size."""
-    columns = (TextColumn(what), BarColumn(bar_width=24), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda: bar.advance(task)
-
-
-@contextmanager
-def reading_progress(console: Console, size: int | None, visible: bool) -> Iterator[Callable[[int], None]]:
-    """A bar over the bytes of a file, where its size is known and nothing else is printed to the terminal."""
-    columns = (BarColumn(bar_width=24), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("left"))
-    hidden = size is None or not visible or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("", total=size)
-        yield lambda count: bar.advance(task, count)
+from ramify.terminal.letters import shown
 
 
 def results_console() -> Console:
@@ -88,9 +26,9 @@ def results_console() -> Console:
 
 def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
     """Systems below each other; all must share one signature, which the caller prints."""
-    table = _table("system", "S-F1", "C-F1", "S-F1 ≤10", "≤40", "perplexity", "sentences")
+    table = _table("system", "S-F1", "C-F1", shown("S-F1 ≤10"), shown("≤40"), "perplexity", "sentences")
     for result in evaluations:
-        std = f"±{result.f1_std:.2f}" if result.run_f1 else ""
+        std = shown(f"±{result.f1_std:.2f}") if result.run_f1 else ""
         short = (result.by_length.get(name) for name in ("2-10", "2-40"))
         table.add_row(
             escape(result.system),
@@ -110,7 +48,7 @@ def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
             best = result.best_by_dev_likelihood
             chosen = f"; by dev likelihood the best is {best}" if best else ""
             yield (
-                f"{result.system}: S-F1 {result.scores.sentence_f1:.2f} ± {result.f1_std:.2f} over "
+                f"{result.system}: S-F1 {result.scores.sentence_f1:.2f} {shown('±')} {result.f1_std:.2f} over "
                 f"{len(result.run_f1)} runs, max {result.f1_max:.2f}{chosen}"
             )
 
@@ -184,7 +122,8 @@ def _reliability_table(system: str, calibration: Reliability) -> Table:
 
 def evalb_table(evaluations: Sequence[Evaluation]) -> Table:
     """EVALB's summary, a row for each system and length limit."""
-    heads = ("recall", "precision", "F1", "complete", "crossing", "no crossing", "≤2 crossing", "tags", "sentences")
+    crossing = ("crossing", "no crossing", shown("≤2 crossing"))
+    heads = ("recall", "precision", "F1", "complete", *crossing, "tags", "sentences")
     table = _table("system", "length", *heads, title="EVALB")
     for result in evaluations:
         for name, scores in (result.evalb or {}).items():
@@ -214,21 +153,45 @@ def _table(*heads: str, title: str | None = None) -> Table:
 
 
 def bench_table(record: Mapping[str, Any]) -> Table:
-    """One measurement, a figure a line."""
-    table = _table("figure", "value")
-    for name, value in record.items():
-        precise = isinstance(value, float) and value < 1000
-        shown = f"{value:.4g}" if precise else f"{value:,.0f}" if isinstance(value, float) else str(value)
-        table.add_row(name.replace("_", " "), shown)
+    """One measurement, a figure a line with its unit; times are shown in milliseconds, shares in per cent."""
+    table = _table("figure", "value", "unit")
+    table.columns[2].justify = "left"
+    for key, value in record.items():
+        name, unit, factor = _FIGURES.get(key, (key, "", 1))
+        if isinstance(value, float):
+            value *= factor
+            value = f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
+        if value is not None:
+            table.add_row(name, str(value), unit)
     return table
+
+
+_FIGURES = {
+    "batch": ("batch", "sentences", 1),
+    "length": ("length", "words", 1),
+    "vocabulary": ("vocabulary", "words", 1),
+    "seconds": ("time, fastest", "ms", 1000),
+    "seconds_median": ("time, median", "ms", 1000),
+    "sentences_per_second": ("speed", "sentences/s", 1),
+    "tokens_per_second": ("speed", "tokens/s", 1),
+    "gflop": ("work", "GFLOP", 1),
+    "peak_gflop_per_second": ("matrix product of the machine", "GFLOP/s", 1),
+    "share_of_peak": ("share of it", "%", 100),
+    "sentences_per_second_per_peak_gflop": ("speed for each GFLOP/s of it", "sentences/s", 1),
+    "peak_memory_mb": ("memory, peak", "MB", 1),
+    "reference_sentences_per_second": ("speed of the reference", "sentences/s", 1),
+}
+"""What `ramify bench` measures: its name for a reader, its unit, and the factor to that unit"""
 
 
 def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:
     """One axis of a sweep, a size a line."""
-    table = _table(axis, "ms", "sentences/s", "share of peak", title=f"time ~ {axis}^{exponent:.2f}")
+    unit = {"length": "words", "symbols": "preterminals", "batch": "sentences"}[axis]
+    heads = (f"{axis} ({unit})", "time (ms)", "speed (sentences/s)", "share of peak (%)")
+    table = _table(*heads, title=f"time ~ {axis}^{exponent:.2f}")
     for record in records:
         size = record["preterminals" if axis == "symbols" else axis]
-        figures = (record["sentences_per_second"], record["share_of_peak"])
+        figures = (record["sentences_per_second"], 100 * record["share_of_peak"])
         table.add_row(str(size), f"{record['seconds'] * 1e3:.2f}", *(f"{figure:.3g}" for figure in figures))
     return table
 
@@ -238,7 +201,7 @@ def rules_table(rules: Sequence[tuple[str, str, str, float]], parser: Parser, ti
     table = _table("rule", "probability", title=title)
     for parent, left, right, probability in rules:
         children = " ".join(_with_words(child, parser) for child in (left, right))
-        table.add_row(f"{parent} → {children}", f"{probability:.3f}")
+        table.add_row(f"{parent} {shown('→')} {children}", f"{probability:.3f}")
     return table
 
 

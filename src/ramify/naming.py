@@ -1,0 +1,41 @@
+"""Models and other systems as a person names them; without torch, so that a wrong name is refused at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from ramify.errors import RamifyError
+from ramify.evaluation.baselines import BASELINES
+
+CONFIG = "config.json"
+"""What every model folder has"""
+SystemKind = Literal["model", "predicted", "baseline"]
+
+
+def split_name(text: str) -> tuple[str, Path]:
+    """The two parts of `NAME=PATH`; the name is empty if there is none, and what exists as a whole is a path."""
+    name, _, rest = text.partition("=")
+    return (name, Path(rest)) if name and rest and not Path(text).exists() else ("", Path(text))
+
+
+def kind_of(text: str) -> SystemKind:
+    """A folder is a model, a file holds trees, and else it may be the name of a baseline."""
+    path = split_name(text)[1]
+    if path.exists():
+        return "model" if path.is_dir() else "predicted"
+    if str(path) in BASELINES:
+        return "baseline"
+    raise RamifyError(
+        f"{text}: is not a model folder, a file of trees or a baseline; "
+        f"check the name (baselines are {', '.join(BASELINES)})."
+    )
+
+
+def check_model(path: Path) -> None:
+    """Refuse what is neither a model folder nor a file, which may hold rules."""
+    if path.is_file() or (path / CONFIG).exists():
+        return
+    if not path.exists():
+        raise RamifyError(f"{path}: there is no such model folder; check the name.")
+    raise RamifyError(f"{path}: is not a model folder: it has no {CONFIG}.")

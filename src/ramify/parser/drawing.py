@@ -1,0 +1,54 @@
+"""Trees drawn with lines, top down."""
+
+from __future__ import annotations
+
+import re
+
+from nltk import Tree
+from nltk.tree.prettyprinter import TreePrettyPrinter
+from rich.cells import cell_len
+
+WIDEST = 16
+"""Columns of a terminal that a label or word takes before it continues on the next line"""
+_FIRST_STAND_IN = 0xF0000
+_STAND_INS = re.compile("(([\U000f0000-\U0010fffd])\\2*)")
+
+
+def draw(tree: Tree, with_ascii: bool = False) -> str:
+    """Columns are those of a terminal, where a letter may take two of them or none.
+
+    NLTK counts letters instead, so it gets stand-ins to place: private characters, one for each column, of which each
+    piece of text has a different one.
+    """
+    pieces: list[str] = []
+
+    def stand_in(text: str) -> str:
+        lines = []
+        for piece in _pieces(text):
+            lines.append(chr(_FIRST_STAND_IN + len(pieces)) * max(cell_len(piece), 1))
+            pieces.append(piece)
+        return "\n".join(lines)
+
+    drawn = Tree.convert(tree)  # a copy
+    for node in drawn.subtrees():
+        node.set_label(stand_in(node.label()))
+        node[:] = [child if isinstance(child, Tree) else stand_in(child) for child in node]
+
+    def piece_for(found: re.Match[str]) -> str:
+        piece = pieces[ord(found[2]) - _FIRST_STAND_IN]
+        return piece + " " * (len(found[1]) - cell_len(piece))
+
+    lines = TreePrettyPrinter(drawn).text(unicodelines=not with_ascii, maxwidth=None)
+    return _STAND_INS.sub(piece_for, lines)
+
+
+def _pieces(text: str) -> list[str]:
+    """Cut where the widest is reached; no letter is lost, not even a mark without a letter to stand on."""
+    pieces, width = [""], 0
+    for letter in text:
+        width += cell_len(letter)
+        if width > WIDEST:
+            pieces.append("")
+            width = cell_len(letter)
+        pieces[-1] += letter
+    return pieces

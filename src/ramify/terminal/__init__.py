@@ -1,0 +1,32 @@
+"""What a person sees in the terminal: progress, tables, trees."""
+
+from ramify.terminal.letters import tree_format
+from ramify.terminal.progress import counting, reading_progress
+from ramify.terminal.tables import (
+    bench_table,
+    comparison_lines,
+    detail_tables,
+    evalb_table,
+    evaluation_table,
+    results_console,
+    rules_table,
+    run_lines,
+    sweep_table,
+)
+from ramify.terminal.training import training_display
+
+__all__ = [
+    "bench_table",
+    "comparison_lines",
+    "counting",
+    "detail_tables",
+    "evalb_table",
+    "evaluation_table",
+    "reading_progress",
+    "results_console",
+    "rules_table",
+    "run_lines",
+    "sweep_table",
+    "training_display",
+    "tree_format",
+]

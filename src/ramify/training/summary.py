@@ -1,0 +1,125 @@
+"""What a training run reports before its first step and after its last one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ramify.corpus.cleaning import ALL_WORDS
+from ramify.grammars import Grammar
+from ramify.parser.evaluate import evaluate
+from ramify.training.data import Data
+from ramify.training.settings import Settings
+
+WORDS_PER_PRETERMINAL = 300
+"""With fewer training words for each preterminal, more symbols seldom help; docs/usage.md gives the figures."""
+FEWEST_PRETERMINALS = 30
+"""Advice never asks for fewer: then it is the text that is too short."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run learns from, and what it learns; counts are of sentences unless they say otherwise."""
+
+    source: str
+    used: int
+    held_out: int
+    """Taken from the training data to choose the model by; 0 if there is a dev set"""
+    dropped: Mapping[str, int]
+    """By reason"""
+    blank_lines: int
+    dev_source: str
+    dev: int
+    dev_has_trees: bool
+    words: int
+    """Of the sentences used, with repetition"""
+    vocabulary: int
+    """Different words the model knows, `<unk>` among them"""
+    model: str
+    sizes: Mapping[str, int]
+    """Nonterminals, preterminals and, where the family has one, rank"""
+    parameters: int
+    epochs: int
+    epochs_done: int
+    """By an earlier run that this one resumes"""
+
+    @property
+    def read(self) -> int:
+        """All sentences of the training data."""
+        return self.used + self.held_out + sum(self.dropped.values())
+
+    @property
+    def advice(self) -> str | None:
+        """What to do where there is too little text for the number of symbols; None where there is enough."""
+        symbols = self.sizes["preterminals"]
+        if self.words >= WORDS_PER_PRETERMINAL * symbols:
+            return None
+        enough = self.words // WORDS_PER_PRETERMINAL // 10 * 10
+        fewer = f"give more text, or try --preterminals {enough}" if enough >= FEWEST_PRETERMINALS else "give more text"
+        return (
+            f"{self.words:,} training words are few for {symbols:,} preterminals: {self.words / symbols:,.0f} for "
+            f"each, where {WORDS_PER_PRETERMINAL} or more are advisable; {fewer}."
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a run; the trees of the dev set are only reported, they choose nothing."""
+
+    best_epoch: int
+    """The epoch that was kept"""
+    epochs: int
+    """All that were trained"""
+    dev_perplexity: float
+    dev_f1: float | None
+    """S-F1 of the epoch that was kept; None without trees"""
+    branching: Mapping[str, float]
+    """S-F1 of left and right branching on the same sentences"""
+
+    @property
+    def lost_to(self) -> str | None:
+        """The better of the two, if it is better than the model."""
+        if self.dev_f1 is None:
+            return None
+        name = max(self.branching, key=lambda each: self.branching[each])
+        return name if self.branching[name] > self.dev_f1 else None
+
+
+def summarise(data: Data, settings: Settings, grammar: Grammar, epochs_done: int) -> Summary:
+    """What is known before the first step."""
+    dropped = dict(data.dropped)
+    sizes = {"nonterminals": grammar.nonterminals, "preterminals": grammar.preterminals}
+    if grammar.rank is not None and not grammar.is_simple:
+        sizes["rank"] = grammar.rank
+    return Summary(
+        source=data.train.source,
+        used=len(data.train),
+        held_out=len(data.dev) if data.held_out else 0,
+        blank_lines=dropped.pop("blank lines", 0),
+        dropped=dropped,
+        dev_source=data.dev.source,
+        dev=len(data.dev),
+        dev_has_trees=data.dev.has_trees,
+        words=sum(map(len, data.train.parses)),
+        vocabulary=len(data.vocabulary),
+        model=settings.model,
+        sizes=sizes,
+        parameters=sum(parameter.numel() for parameter in grammar.parameters()),
+        epochs=settings.epochs,
+        epochs_done=epochs_done,
+    )
+
+
+def judge_run(data: Data, records: Sequence[Mapping[str, Any]]) -> Verdict:
+    """From the records of all epochs; left and right branching are scored here."""
+    best_epoch = records[-1]["best_epoch"]
+    best = next(record for record in records if record["epoch"] == best_epoch)
+    branching = {}
+    if data.dev.has_trees:
+        branching = {
+            # Rounded as the F1 in the records is, so that equal scores are equal.
+            name: round(evaluate(name, data.dev, word_rule=ALL_WORDS).scores.sentence_f1, 2)
+            for name in ("left", "right")
+        }
+    return Verdict(best_epoch, records[-1]["epoch"], best["dev_perplexity"], best.get("dev_f1"), branching)
