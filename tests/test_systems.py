@@ -162,7 +162,7 @@ def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
     assert rows[-1]["best_by_dev_likelihood"] is None
     for arguments, message in {
         ("evaluate", folder / "test.trees"): "Say what to evaluate",
-        ("compare", "up", "left", folder / "test.trees"): "up: is no model folder, no file of trees and no baseline",
+        ("compare", "up", "left", folder / "test.trees"): "up: is not a model folder, a file of trees or a baseline",
         ("evaluate", "--baseline", "up", folder / "test.trees"): "baseline 'up' is unknown",
         ("evaluate", "--predicted", "nowhere", folder / "test.trees"): "nowhere: cannot be read",
         ("compare", folder, "left", folder / "test.trees"): "is no model folder",

@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 from nltk.tree.prettyprinter import TreePrettyPrinter
@@ -17,10 +16,7 @@ from ramify.corpus.brackets import write_brackets
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse, unparsed
 from ramify.errors import RamifyWarning
-
-Failure = Literal["no derivation", "too long"]
-"""Why a sentence of two words or more has no parse: the grammar cannot derive it, or it is longer than the limit or
-than the free memory allows"""
+from ramify.evaluation.failures import Failure
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,12 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
+from ramify.evaluation.failures import Failure
 from ramify.grammars import Grammar, TableGrammar
 from ramify.grammars.generation import Generated, Sampler
 from ramify.grammars.lookup import Rule, RuleLookup
 from ramify.inference.derivations import Derivation
-from ramify.parser.analysis import Analysis, Failure, Scored, with_punctuation
+from ramify.parser.analysis import Analysis, Scored, with_punctuation
 from ramify.parser.batches import WordIds, check_fits, fits, memory_batches, padded
 from ramify.parser.decoding import Decoded, best_derivations, check_decoder, decode, entropy, log_probabilities
 

@@ -48,16 +48,16 @@ class System:
 
     @classmethod
     def guess(cls, text: str) -> System:
-        """A folder is a model, a file holds trees, and else it may be the name of a baseline."""
+        """A folder or a file of rules (`.pcfg`) is a model, any other file holds trees, else it is a baseline's name."""
         path = Path(text if Path(text).exists() else text.partition("=")[2] or text)
         if not path.exists() and str(path) in BASELINES:
             return cls.of("baseline", text)
         if not path.exists():
             raise RamifyError(
-                f"{text}: is no model folder, no file of trees and no baseline; "
+                f"{text}: is not a model folder, a file of trees or a baseline; "
                 f"check the name (baselines are {', '.join(BASELINES)})."
             )
-        return cls.of("model" if path.is_dir() else "predicted", text)
+        return cls.of("model" if path.is_dir() or path.suffix == ".pcfg" else "predicted", text)
 
     def predictions(
         self, gold: Gold, *, decoder: str, device: str, seed: int, on_sentence: Callable[[], None]
