@@ -186,7 +186,7 @@ class Parser:
             if drawn is None:
                 raise RamifyError(
                     f"No sentence of at most {max_length} words in {MOST_TRIES:,} draws: this grammar's rules hardly "
-                    "ever end; raise max_length, or export it with a lower threshold."
+                    "ever end; raise max_length, or export it with more mass."
                 )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
 

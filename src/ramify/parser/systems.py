@@ -17,7 +17,7 @@ from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.parser.evaluate import predict
-from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, part, read_config
+from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, part, read_config, reads_text
 
 Kind = Literal["model", "predicted", "baseline"]
 
@@ -42,13 +42,13 @@ class System:
         path, name = Path(rest if named else text), given if named else text
         config: dict[str, Any] = {}
         if kind == "model":
-            config = {"words": LEARNT_FROM_TEXT, "rules": name} if path.is_file() else read_config(path)
+            config = _config_of_rules(path, name) if path.is_file() else read_config(path)
         group = _settings_but_seed(config) if kind == "model" and not named else name
         return cls(kind, name, path, group, config)
 
     @classmethod
     def guess(cls, text: str) -> System:
-        """A folder or a file of rules (`.pcfg`) is a model, any other file holds trees, else it is a baseline's name."""
+        """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
         path = Path(text if Path(text).exists() else text.partition("=")[2] or text)
         if not path.exists() and str(path) in BASELINES:
             return cls.of("baseline", text)
@@ -69,6 +69,11 @@ class System:
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
         return [predict(load(self.path, device), gold, self.name, decoder, on_sentence, seed)]
+
+
+def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
+    word_rule, _ = reads_text(path)
+    return {"words": LEARNT_FROM_TEXT if word_rule is None else str(word_rule), "rules": name}
 
 
 def common_rule(systems: Sequence[System]) -> WordRule | None:
