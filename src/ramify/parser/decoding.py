@@ -143,7 +143,7 @@ def _robust_marginals(rules: Rules) -> tuple[Marginals, Tensor]:
     the one that gives its word the most probability.
     """
     found = marginals(rules)
-    suspect = _suspect(found, rules.lengths)
+    suspect = _suspect(found, rules.lengths) & _words_have_tags(rules)
     in_log_space = torch.zeros_like(suspect)
     if bool(suspect.any()):
         again = marginals(rules.rows(suspect).to(torch.float64), engine="reference")
@@ -174,6 +174,12 @@ def _suspect(found: Marginals, lengths: Tensor) -> Tensor:
     return (lengths > 1) & ~(right & (found.log_probability > -torch.inf))
 
 
+def _words_have_tags(rules: Rules) -> Tensor:
+    """(B,) sentences of which every word has a preterminal; others have no derivation, and log space finds none."""
+    beyond = torch.arange(rules.words.shape[1], device=rules.words.device) >= rules.lengths[:, None]
+    return ((rules.words.amax(-1) != -torch.inf) | beyond).all(1)
+
+
 @torch.no_grad()
 def log_probabilities(
     grammar: Grammar, sentences: Sequence[WordIds], where: Sequence[str] = ()
@@ -202,7 +208,7 @@ def _robust_inside(rules: Rules) -> tuple[Tensor, Tensor]:
         full, in_log_space = _robust_marginals(rules)
         return full.log_probability.double(), in_log_space
     found = inside(rules).double()
-    lost = (found == -torch.inf) & (rules.lengths > 1)
+    lost = (found == -torch.inf) & (rules.lengths > 1) & _words_have_tags(rules)
     in_log_space = torch.zeros_like(lost)
     if bool(lost.any()):
         found[lost] = inside(rules.rows(lost).to(torch.float64), engine="reference")

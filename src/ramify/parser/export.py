@@ -90,10 +90,8 @@ def _covering(probabilities: NDArray[np.float64], mass: float) -> NDArray[np.int
     """The places of the fewest numbers that sum to at least `mass` of the total, in order; none that is zero."""
     order = np.argsort(-probabilities, kind="stable")
     sums = np.cumsum(probabilities[order])
-    # Summed in the same order, so that a mass of 1 keeps everything but zeros.
-    enough = int(np.searchsorted(sums, mass * sums[-1])) + 1
-    if mass == 1:
-        enough = len(order)
+    # The last numbers may be too small to change the sum, but a mass of 1 means all of them.
+    enough = len(order) if mass == 1 else int(np.searchsorted(sums, mass * sums[-1])) + 1
     kept: NDArray[np.int64] = np.sort(order[:enough])
     return kept[probabilities[kept] > 0]
 
