@@ -147,10 +147,10 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         TRAIN.format("bad"),
         "trees holds trees and text text; keep one kind",
     ),
-    "a sentence too long for memory": (
-        writes("bad", "one two\n" + "a " * 200_000),
-        PARSE.format("bad"),
-        "bad, line 2: a sentence of 200,000 words needs about",
+    "a sentence too long for memory, and --strict": (
+        writes("bad", "a " * 200_000),
+        PARSE.format("bad") + " --strict",
+        "bad, line 1: has no parse (too long)",
     ),
     "a dev sentence too long for memory": (
         writes("bad", "one two\n" + "a " * 200_000),

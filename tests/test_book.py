@@ -314,7 +314,7 @@ def test_the_command_on_trees_and_text(rules, tmp_path):
     assert "gold labels  NP 83%, NX 17%, of 6 correct" in told.stdout
     assert not any(line.endswith(" ") for line in told.stdout.splitlines())
     piped = ramify("grammar", "-m", rules, "-", "--format", "json", given="the dog saw a cat\n")
-    assert json.loads(piped.stdout)["text"] == {"source": "standard input", "sentences": 1, "impossible": 0}
+    assert json.loads(piped.stdout)["text"] == {"source": "standard input", "sentences": 1, "not_derived": 0}
     trees = "(TOP (S (NP (D the) (N dog)) (VP (V saw) (NP (D a) (N cat)))))\n"
     record = json.loads(ramify("grammar", "-m", rules, "-", "--format", "json", given=trees).stdout)
     assert record["induced"]["alignment"] == {"NP": {"NP": 2}, "VP": {"VP": 1}}

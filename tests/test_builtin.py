@@ -98,7 +98,7 @@ def test_trees_are_binary_and_in_preorder(treebank: Treebank) -> None:
         assert len(parse.spans) == len(parse) - 1
         keys = [(int(i), -int(j)) for i, j in parse.spans]
         assert keys == sorted(keys)
-        tree = parse.to_nltk()
+        [tree] = parse.to_nltk()
         assert tree.label() in grammar.start
         assert tree.leaves() == list(parse.words)
         for node in tree.subtrees(lambda node: node.height() > 2):

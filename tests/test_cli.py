@@ -147,7 +147,7 @@ def test_parse_formats(folder):
     for name, check in {
         "json": lambda line: json.loads(line)["tokens"] == ["the", "dog", "sees"],
         "spans": lambda line: line.startswith("0-3:NT-"),
-        "pretty": lambda line: "│" in line or "┌" in line or "NT-" in line,
+        "pretty": lambda line: line.strip() == "TOP",
     }.items():
         result = ramify("parse", "-m", folder / "model", "--format", name, "--posteriors", given="the dog sees\n")
         assert result.returncode == 0, result.stderr

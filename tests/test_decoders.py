@@ -118,6 +118,7 @@ def test_nltk_finds_the_same_best_parse(sentence, decoder):
     best, log_probability = parser.best_parses(words, 1)[0]
     assert math.exp(log_probability) == pytest.approx(nltk_best.prob())
     assert parser.analyse(words, decoder).parse.to_nltk() == best
+    [best] = best
     for position in best.treepositions():
         if isinstance(best[position], nltk.Tree):
             assert best[position].label().removesuffix("_word") == nltk_best[position].label()

@@ -20,10 +20,10 @@ def split_name(text: str) -> tuple[str, Path]:
 
 
 def kind_of(text: str) -> SystemKind:
-    """A folder is a model, a file holds trees, and else it may be the name of a baseline."""
+    """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
     path = split_name(text)[1]
     if path.exists():
-        return "model" if path.is_dir() else "predicted"
+        return "model" if path.is_dir() or path.suffix == ".pcfg" else "predicted"
     if str(path) in BASELINES:
         return "baseline"
     raise RamifyError(

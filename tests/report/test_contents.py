@@ -67,6 +67,14 @@ def test_scores_with_different_signatures_are_told_apart(tmp_path: Path) -> None
     assert "Signature (b): other." in notes
 
 
+def test_sentences_without_a_parse_are_counted_in_a_note(tmp_path: Path) -> None:
+    lost = {"not_derived": 3, "scores": {"sentence_f1": 50.0, "sentences": 100}}
+    runs = made(tmp_path, tiny("en", "a", 0, 50.0, evaluation=lost), tiny("en", "b", 7, 56.0))
+    [note] = [note for note in table_of(scores(runs)).notes if "flat trees" in note]
+    assert "3 of 100 sentences" in note
+    assert "by a, seed 0" in note
+
+
 def test_treebanks_by_models(tmp_path: Path) -> None:
     runs = made(
         tmp_path,

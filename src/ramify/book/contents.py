@@ -126,8 +126,8 @@ class Text:
 
     source: str
     induced: Induced
-    impossible: int
-    """Sentences that the grammar cannot derive, left out"""
+    not_derived: int
+    """Sentences without a parse, left out"""
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ class Book:
             f"{_counted(sum(tag_usage.values()), 'word')}; {_counted(len(usage), 'nonterminal')} and "
             f"{_counted(len(tag_usage), 'preterminal')} are used. {shown}, {_ORDERS[self.order]}."
         )
-        if text.impossible:
-            yield f"Sentences left out because the grammar cannot derive them: {text.impossible:,}."
+        if text.not_derived:
+            yield f"Sentences left out because the grammar cannot derive them: {text.not_derived:,}."
         if induced.purity is not None and induced.entropy is not None:
             yield (
                 f"Of the correctly predicted constituents {percent(induced.purity)} have the gold label that their "
@@ -191,7 +191,7 @@ class Book:
             "order": self.order,
             "text": None
             if text is None
-            else {"source": text.source, "sentences": text.induced.sentences, "impossible": text.impossible},
+            else {"source": text.source, "sentences": text.induced.sentences, "not_derived": text.not_derived},
             "nonterminals": [symbol.as_record() for symbol in self.nonterminals],
             "preterminals": [symbol.as_record() for symbol in self.preterminals],
             "induced": None if text is None else text.induced.as_record(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import isinf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,14 +53,14 @@ def rule_for_trees(parser: Parser, file: Path, kind: Kind) -> WordRule | None:
 def count_text(source: str, analyses: Iterable[Analysis]) -> Text:
     """The symbols of a text from its analyses, with gold labels where the sentences were read from trees.
 
-    A sentence of one word has no constituents, and one without a derivation none that the grammar would stand for.
+    Sentences of one word have no constituents and are left out, as are those without a parse.
     """
-    induced, impossible = Induced(), 0
+    induced, not_derived = Induced(), 0
     for analysis in analyses:
         sentence = analysis.sentence
         words = sum(sentence.is_word)
-        if words > 1 and isinf(analysis.log_probability):
-            impossible += 1
+        if analysis.failure is not None:
+            not_derived += 1
         elif words > 1:
             gold = None if sentence.tree is None else keep_leaves(sentence.tree, sentence.is_word)
             induced.add(keep_leaves(analysis.parse, sentence.is_word), gold)
@@ -69,7 +68,7 @@ def count_text(source: str, analyses: Iterable[Analysis]) -> Text:
         raise RamifyError(
             f"{source}: has no sentence of two words or more that the grammar derives; give another text."
         )
-    return Text(source, induced, impossible)
+    return Text(source, induced, not_derived)
 
 
 def make_book(

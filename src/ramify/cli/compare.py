@@ -20,7 +20,10 @@ def _existing_side(text: str) -> str:
 
 
 Side = Annotated[
-    str, typer.Argument(help="Model folder, file of trees, or name of a baseline.", callback=_existing_side)
+    str,
+    typer.Argument(
+        help="Model folder or rules (.pcfg), file of trees, or name of a baseline.", callback=_existing_side
+    ),
 ]
 
 
@@ -42,7 +45,7 @@ def compare(
     from ramify.evaluation.significance import compare_f1
     from ramify.evaluation.spans import count_spans
     from ramify.parser.systems import System
-    from ramify.terminal import comparison_lines, counting, results_console
+    from ramify.terminal import comparison_lines, counting, failure_lines, results_console
 
     systems = [System.guess(a), System.guess(b)]
     gold = gold_for(systems, trees, words, max_length)
@@ -57,9 +60,13 @@ def compare(
     names, means = (first.system, second.system), (100 * float(ours.mean()), 100 * float(theirs.mean()))
     signature = gold.signature(convention)
     if as_json:
-        systems_told = [{"system": name, "sentence_f1": mean} for name, mean in zip(names, means, strict=True)]
+        systems_told = [
+            {"system": each.system, "sentence_f1": mean, "failures": each.failures}
+            for each, mean in zip((first, second), means, strict=True)
+        ]
         typer.echo(json.dumps({"systems": systems_told, **asdict(found), "signature": signature}, ensure_ascii=False))
         return
     console = results_console()
-    for line in (*comparison_lines(names, means, found), signature):
+    failed = failure_lines((first, second), len(gold.parses))
+    for line in (*comparison_lines(names, means, found), *failed, signature):
         console.print(line, markup=False)

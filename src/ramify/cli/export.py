@@ -11,11 +11,14 @@ from ramify.cli.common import Device, Model, app, notes
 from ramify.files import locked_place
 
 
-@app.command(epilog="Example: ramify export -m runs/mine --threshold 0.001 --out rules.pcfg")
+@app.command(epilog="Example: ramify export -m runs/mine --out rules.pcfg")
 def export(
     model: Model,
     out: Annotated[Path, typer.Option(help="File to write the rules to.")],
-    threshold: Annotated[float, typer.Option(help="Leave out less probable rules; the rest is renormalised.")] = 0.001,
+    mass: Annotated[
+        float,
+        typer.Option(help="Share of the probability to keep: of each nonterminal's rules, each word's preterminals."),
+    ] = 0.999,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")] = False,
     device: Device = "auto",
 ) -> None:
@@ -23,15 +26,22 @@ def export(
     from ramify.corpus.rule_files import write_rules
     from ramify.parser import load
     from ramify.parser.export import export as export_rules
+    from ramify.parser.export import text_record
 
     with locked_place(out, overwrite) as place:
-        grammar, left_out = export_rules(load(model, device), threshold)
-        write_rules(place, grammar)
-    mass = list(left_out.values())
-    notes.print(
-        f"{len(grammar.binary):,} binary rules and {len(grammar.lexical):,} of words are in {out}; left out is "
-        f"{sum(mass) / len(mass):.2%} of a symbol's probability on average, {max(mass):.2%} at most.",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+        parser = load(model, device)
+        grammar, left_out = export_rules(parser, mass)
+        write_rules(place, grammar, text_record(parser))
+    lost = list(left_out.values())
+    report = [
+        f"{out} holds {len(grammar.binary):,} binary rules and {len(grammar.lexical):,} rules of words; "
+        f"{sum(lost) / len(lost):.2%} of a symbol's probability is left out on average, {max(lost):.2%} at most."
+    ]
+    if parser.grammar.latent:
+        report.append(
+            "Of a compound grammar these are the rules at z = 0; it parses with different rules per sentence."
+        )
+    if parser.text_rules.splitter is not None:
+        report.append("Left out is how the model finds the sentences of prose.")
+    for line in report:
+        notes.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ramify.corpus.sentence import Sentence
     from ramify.corpus.streaming import Pause, SentenceStream
     from ramify.parser import Parser
+    from ramify.parser.tally import Tally
 
 Tokenise = Annotated[
     Optional[str],  # noqa: UP045
@@ -37,6 +38,11 @@ Split = Annotated[
 Out = Annotated[Optional[Path], typer.Option(help="File to write to; it appears when everything is done.")]  # noqa: UP045
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where an earlier run with the same --out stopped.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
+MaxLength = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(min=1, help="Do not parse sentences of more words. \\[default: as long as memory allows]"),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 
 
 @app.command(epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty")
@@ -52,26 +58,33 @@ def parse(
     input: Input = "auto",
     tokenise: Tokenise = None,
     split_sentences: Split = None,
+    max_length: MaxLength = None,
+    strict: Strict = False,
     out: Out = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Parse sentences; the trees come out in the order of the sentences, with every token that came in."""
+    """Parse sentences; the trees come out in the order of the sentences, with every token that came in.
+
+    A sentence that the grammar cannot derive, or that is too long, gets a flat tree and is reported at the end.
+    """
     from ramify.parser import FORMATS, load
+    from ramify.parser.tally import Tally
     from ramify.terminal import tree_format
 
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be gone on with: they depend on the sentences before; leave out --resume.")
-    options = {"format": format, "posteriors": posteriors, "decoder": decoder}
+    options = {"format": format, "posteriors": posteriors, "decoder": decoder, "max-length": max_length}
     made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
     # A file is UTF-8, whatever standard output can show.
     written = FORMATS[tree_format() if format == "pretty" and out is None else format]
     with LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty") as output:
-        parser = load(model, device)
+        parser, tally = load(model, device), Tally(strict)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-            analyses = parser.analyse_many(sentences, decoder, seed)
+            analyses = tally.watch(parser.analyse_many(sentences, decoder, seed, max_length))
             output.write(written(analysis, posteriors) for analysis in analyses)
+    _report(tally)
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -81,6 +94,8 @@ def score(
     input: Input = "auto",
     tokenise: Tokenise = None,
     split_sentences: Split = None,
+    max_length: MaxLength = None,
+    strict: Strict = False,
     out: Out = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
@@ -88,13 +103,21 @@ def score(
 ) -> None:
     """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word."""
     from ramify.parser import load
+    from ramify.parser.tally import Tally
 
-    made_with = _made_with(model, "score", input, tokenise, split_sentences)
+    options = {"max-length": max_length}
+    made_with = _made_with(model, "score", input, tokenise, split_sentences, **options)
     with LineOutput(out, resume, overwrite, made_with) as output:
-        parser = load(model, device)
+        parser, tally = load(model, device), Tally(strict)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-            scores = parser.log_probabilities(sentences)
-            output.write(f"{log_probability:.6f}" for log_probability in scores)
+            scores = tally.watch(parser.score_many(sentences, max_length))
+            output.write(f"{scored.log_probability:.6f}" for scored in scores)
+    _report(tally)
+
+
+def _report(tally: Tally) -> None:
+    for line in tally.lines():
+        notes.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _made_with(

@@ -5,11 +5,14 @@ Several start symbols hang below a new one, `TOP -> NP [0.3]`.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import nltk
+import numpy as np
 from nltk.grammar import ProbabilisticProduction
 
 from ramify.corpus.pcfg import BinaryGrammar
@@ -17,6 +20,9 @@ from ramify.corpus.tree import ROOT
 from ramify.errors import RamifyError, shortened
 from ramify.files import write_atomically
 
+_HEADER = "# ramify: "
+"""Begins a first line that describes how the grammar reads text; to NLTK it is a comment"""
+LONGEST_HEADER = 1 << 24
 _SYMBOL = re.compile(r"[\w/][\w/^<>-]*")
 
 
@@ -46,17 +52,22 @@ def _rules(grammar: BinaryGrammar) -> Iterator[tuple[str, tuple[str, ...], str |
     yield from ((tag, (), word, probability) for tag, word, probability in grammar.lexical)
 
 
-def write_rules(path: Path, grammar: BinaryGrammar) -> None:
-    """A text file of rules, one a line."""
+def write_rules(path: Path, grammar: BinaryGrammar, about: Mapping[str, Any] | None = None) -> None:
+    """A text file with one rule per line, after a comment with `about` in JSON."""
     for symbol in (*grammar.nonterminals, *grammar.preterminals):
         if not _SYMBOL.fullmatch(symbol):
             raise RamifyError(f"The symbol {shortened(symbol)} cannot be written in NLTK's notation; rename it.")
-    # NLTK reads no exponents; as many digits as the smallest probability of a float32 softmax asks for.
-    lines = [
-        f"{parent} -> {' '.join(children) if word is None else _quoted(word)} [{probability:.30f}]\n"
+    lines = [] if about is None else [f"{_HEADER}{json.dumps(about)}\n"]
+    lines += (
+        f"{parent} -> {' '.join(children) if word is None else _quoted(word)} [{_decimal(probability)}]\n"
         for parent, children, word, probability in _rules(grammar)
-    ]
+    )
     write_atomically(path, "".join(lines).encode())
+
+
+def _decimal(probability: float) -> str:
+    """More digits than float32 has, without an exponent, which NLTK does not read."""
+    return np.format_float_positional(probability, precision=10, unique=False, fractional=False, trim="0")
 
 
 def _quoted(word: str) -> str:
@@ -64,6 +75,24 @@ def _quoted(word: str) -> str:
     if quote in word or "\n" in word:
         raise RamifyError(f"The word {shortened(word)} has quotes of both kinds; NLTK's notation cannot hold it.")
     return f"{quote}{word}{quote}"
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What `write_rules` wrote about the grammar; empty for a file by somebody else."""
+    try:
+        with path.open(encoding="utf-8") as handle:
+            line = handle.readline(LONGEST_HEADER)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RamifyError(f"{path}: cannot be read as text ({error}).") from error
+    if not line.startswith(_HEADER):
+        return {}
+    try:
+        about = json.loads(line.removeprefix(_HEADER))
+    except (ValueError, RecursionError):
+        about = None
+    if not isinstance(about, dict):
+        raise RamifyError(f"{path}: its first line is not a description that this version reads; remove the line.")
+    return about
 
 
 def read_rules(path: Path) -> BinaryGrammar:
@@ -74,7 +103,7 @@ def read_rules(path: Path) -> BinaryGrammar:
         raise RamifyError(f"{path}: cannot be read as text ({error}).") from error
     except (ValueError, IndexError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise RamifyError(f"{path}: is no grammar in NLTK's notation ({reason}).") from error
+        raise RamifyError(f"{path}: is not a grammar in NLTK's notation ({reason}).") from error
     try:
         return BinaryGrammar.from_nltk(grammar)
     except RamifyError as error:

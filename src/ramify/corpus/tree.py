@@ -62,7 +62,7 @@ class Parse:
         yield from [None] * len(open_ends)
 
     def to_nltk(self) -> nltk.Tree:
-        """The tree; several trees of a forest, and bare words, are joined under `TOP`."""
+        """The tree; its root is always `TOP`, as in the brackets that are written."""
         open_nodes = [nltk.Tree(ROOT, [])]
         for step in self.traverse():
             if step is None:
@@ -73,8 +73,7 @@ class Parse:
             open_nodes[-1].append(node)
             if word is None:
                 open_nodes.append(node)
-        top = open_nodes[0]
-        return top[0] if len(top) == 1 else top
+        return open_nodes[0]
 
 
 def parse_from(

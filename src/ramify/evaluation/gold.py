@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -66,6 +66,10 @@ class Prediction:
     calibration: Reliability | None = None
     whole: Sequence[tuple[Parse, Parse]] | None = None
     """Gold and predicted trees with all leaves they share, punctuation included, of all sentences predicted"""
+    failures: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The sentences without a parse by reason, as numbers from 1 in the treebank; they count with their flat trees"""
+    in_log_space: int = 0
+    """How many sentences float32 could not hold the numbers of"""
 
     @property
     def spans(self) -> list[Spans]:

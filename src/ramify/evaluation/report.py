@@ -1,8 +1,8 @@
-"""Everything that is told about one system on one treebank."""
+"""Everything that is reported about one system on one treebank."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from itertools import chain
 from typing import Any
@@ -41,8 +41,10 @@ class Evaluation:
     """Of span posteriors, for systems that have them"""
     perplexity: float | None
     """None for systems that give no probabilities"""
-    impossible: int
-    """Sentences of two words or more that the grammar cannot derive: p(w) = 0"""
+    failures: Mapping[str, tuple[int, ...]]
+    """The sentences without a parse by reason, as numbers from 1 in the treebank; those of any run in a mean of runs"""
+    in_log_space: int
+    """Sentences computed in log space, because float32 could not hold their numbers"""
     evalb: dict[str, EvalbScores] | None
     """EVALB's summary, if it was asked for and there are labels"""
     evalb_signature: str | None
@@ -51,6 +53,11 @@ class Evaluation:
     """S-F1 of each run, where this is the mean over several"""
     best_by_dev_likelihood: str | None = None
     """Of several trained runs the one that is chosen without looking at trees"""
+
+    @property
+    def not_derived(self) -> int:
+        """How many sentences have no parse."""
+        return sum(map(len, self.failures.values()))
 
     @property
     def f1_std(self) -> float | None:
@@ -64,7 +71,7 @@ class Evaluation:
 
     def as_record(self) -> dict[str, object]:
         """In terms of JSON; an infinite perplexity is null."""
-        record = asdict(self) | {"f1_std": self.f1_std, "f1_max": self.f1_max}
+        record = asdict(self) | {"not_derived": self.not_derived, "f1_std": self.f1_std, "f1_max": self.f1_max}
         if self.perplexity is not None and not np.isfinite(self.perplexity):
             record["perplexity"] = None
         return record
@@ -92,7 +99,8 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
         preterminals_used=usage(tag for parse in prediction.parses for tag in parse.tags if tag != UNTAGGED),
         calibration=prediction.calibration,
         perplexity=None if log_p is None else perplexity(log_p, gold.lengths),
-        impossible=0 if log_p is None else int(np.isinf(log_p).sum()),
+        failures=prediction.failures,
+        in_log_space=prediction.in_log_space,
         evalb=evalb(prediction.whole or zip(gold.parses, prediction.parses, strict=True)) if with_evalb else None,
         evalb_signature=gold.signed(*RULE) if with_evalb else None,
         signature=gold.signature(convention),
@@ -102,8 +110,14 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
 def mean_of_runs(runs: Sequence[Evaluation], system: str, best: str | None = None) -> Evaluation:
     """The mean of every score over runs of one system on the same sentences; one run is its own mean."""
     f1 = tuple(run.scores.sentence_f1 for run in runs)
-    mean: Evaluation = _mean(runs)
-    return replace(mean, system=system, run_f1=f1 if len(runs) > 1 else (), best_by_dev_likelihood=best)
+    reasons = dict.fromkeys(reason for run in runs for reason in run.failures)
+    failures = {
+        reason: tuple(sorted({number for run in runs for number in run.failures.get(reason, ())})) for reason in reasons
+    }
+    mean: Evaluation = _mean([replace(run, failures={}) for run in runs])
+    return replace(
+        mean, system=system, failures=failures, run_f1=f1 if len(runs) > 1 else (), best_by_dev_likelihood=best
+    )
 
 
 def _mean(values: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,8 +55,9 @@ def model_result(
 
 def _induced(prediction: Prediction, gold: Gold) -> Induced:
     """Of the sentences that the grammar derives: in the trees of others its symbols mean nothing."""
-    possible = np.isfinite(prediction.log_probabilities or [])
-    return count_induced(compress(prediction.parses, possible), compress(gold.parses, possible))
+    failed = set(chain.from_iterable(prediction.failures.values()))
+    derived = [place + 1 not in failed for place in gold.places]
+    return count_induced(compress(prediction.parses, derived), compress(gold.parses, derived))
 
 
 def baseline_result(name: str, data: str, gold: Gold) -> dict[str, Any]:

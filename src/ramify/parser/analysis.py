@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,14 +14,28 @@ from numpy.typing import NDArray
 
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
-from ramify.corpus.tree import Parse
-from ramify.errors import RamifyError
+from ramify.corpus.tree import Parse, unparsed
+from ramify.errors import RamifyWarning
+from ramify.evaluation.failures import Failure
 from ramify.parser.drawing import draw
 
 
 @dataclass(frozen=True)
+class Scored:
+    """A sentence with its probability alone; the fields are those of `Analysis`."""
+
+    sentence: Sentence
+    log_probability: float
+    failure: Failure | None
+    in_log_space: bool
+
+
+@dataclass(frozen=True)
 class Analysis:
-    """A parse with what the grammar thinks of it; everything counts tokens, punctuation among them."""
+    """A parse with what the grammar thinks of it; everything counts tokens, punctuation among them.
+
+    A sentence without a parse has a flat tree: no constituents, posteriors of zero, log p(w) minus infinity.
+    """
 
     sentence: Sentence
     parse: Parse
@@ -32,6 +47,22 @@ class Analysis:
     """(constituents,): the probability of each constituent together with its label"""
     tag_posteriors: NDArray[np.float32]
     """(N,); punctuation is sure to be punctuation"""
+    failure: Failure | None = None
+    """Why the sentence has no parse; None where it has one or, having fewer than two words, needs none"""
+    in_log_space: bool = False
+    """Whether float32 could not hold its numbers, so that it was computed again in log space"""
+
+    @classmethod
+    def flat(cls, sentence: Sentence, failure: Failure | None = None, tags: Sequence[str] | None = None) -> Analysis:
+        """A sentence that has no parse or, without words, needs none; with the tags of its words if they are known."""
+        words = unparsed(sentence.words)
+        parse = with_punctuation(sentence, replace(words, tags=tuple(tags or words.tags)))
+        N = len(sentence.is_word)
+        # Zeros that take no memory: the sentence may be one whose charts do not fit into it.
+        posteriors = np.broadcast_to(np.float32(0), (N + 1, N + 1))
+        tag_posteriors = np.array([not is_word for is_word in sentence.is_word], np.float32)
+        nothing = np.zeros(0, np.float32)
+        return cls(sentence, parse, -math.inf, posteriors, nothing, tag_posteriors, failure)
 
     @classmethod
     def put_together(
@@ -42,28 +73,26 @@ class Analysis:
         posteriors: NDArray[np.float32],
         label_posteriors: NDArray[np.float32],
         tag_posteriors: NDArray[np.float32],
+        in_log_space: bool = False,
     ) -> Analysis:
-        """From the analysis of the words alone: the other tokens go back to where they stood.
-
-        A phrase begins and ends with a word, so each of them hangs from the highest node that leaves no phrase
-        with a gap: the lowest that holds the words on both its sides, or the top where there is no such word.
-        """
+        """From the analysis of the words alone: the other tokens return to their places."""
+        parse = with_punctuation(sentence, words)
         if all(sentence.is_word):
-            return cls(sentence, words, log_probability, posteriors, label_posteriors, tag_posteriors)
+            found = posteriors, label_posteriors, tag_posteriors
+            return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space)
         place = np.flatnonzero(sentence.is_word)
         N = len(sentence.is_word)
-        tags = np.full(N, PUNCTUATION_TAG, dtype=object)
-        tags[place] = words.tags
-        spans = np.stack([place[words.spans[:, 0]], place[words.spans[:, 1] - 1] + 1], axis=1).astype(np.int32)
         all_posteriors = np.zeros((N + 1, N + 1), np.float32)
         all_posteriors[place[:, None], place + 1] = posteriors[:-1, 1:]
         all_tag_posteriors = np.ones(N, np.float32)
         all_tag_posteriors[place] = tag_posteriors
-        parse = Parse(sentence.tokens, tuple(tags), spans, words.labels)
-        return cls(sentence, parse, log_probability, all_posteriors, label_posteriors, all_tag_posteriors)
+        found = all_posteriors, label_posteriors, all_tag_posteriors
+        return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space)
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
-        """In terms of JSON: the text, tokens and where they are in it, tags, constituents [i, j, label], log p(w)."""
+        """In terms of JSON: the text, tokens and where they are in it, tags, constituents [i, j, label], log p(w),
+        and why there is no parse if there is none.
+        """
         parse = self.parse
         record: dict[str, object] = {
             "text": self.sentence.text,
@@ -72,6 +101,7 @@ class Analysis:
             "tags": list(parse.tags),
             "constituents": [[int(i), int(j), label] for (i, j), label in zip(parse.spans, parse.labels, strict=True)],
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
+            "failure": self.failure,
         }
         if with_posteriors:
             spans = parse.spans
@@ -79,7 +109,9 @@ class Analysis:
                 "constituents": _rounded(self.posteriors[spans[:, 0], spans[:, 1]]),
                 "labels": _rounded(self.label_posteriors),
                 "tags": _rounded(self.tag_posteriors),
-                "spans": [
+                "spans": []
+                if self.failure
+                else [
                     [int(i), int(j), round(float(self.posteriors[i, j]), 6)]
                     for i, j in np.argwhere(np.triu(self.posteriors, 2) >= 5e-7)
                 ],
@@ -87,12 +119,27 @@ class Analysis:
         return record
 
 
+def with_punctuation(sentence: Sentence, words: Parse) -> Parse:
+    """The parse of a sentence's words with the other tokens in their places.
+
+    A phrase begins and ends with a word, so each of these tokens is attached to the highest node that leaves no phrase
+    with a gap: the lowest that holds the words on both its sides, or the top where there is no such word.
+    """
+    if all(sentence.is_word):
+        return words
+    place = np.flatnonzero(sentence.is_word)
+    tags = np.full(len(sentence.is_word), PUNCTUATION_TAG, dtype=object)
+    tags[place] = words.tags
+    spans = np.stack([place[words.spans[:, 0]], place[words.spans[:, 1] - 1] + 1], axis=1).astype(np.int32)
+    return Parse(sentence.tokens, tuple(tags), spans, words.labels)
+
+
 def _rounded(values: NDArray[np.float32]) -> list[float]:
     return [round(float(value), 6) for value in values]
 
 
 def _with_posteriors(analysis: Analysis) -> Parse:
-    """The parse with the posterior of every label and tag written behind it, as in `NT-12:0.87`."""
+    """The parse with its posterior after every label and tag, as in `NT-12:0.87`."""
     parse = analysis.parse
     labels = (f"{label}:{p:.2f}" for label, p in zip(parse.labels, analysis.label_posteriors, strict=True))
     tags = (f"{tag}:{p:.2f}" for tag, p in zip(parse.tags, analysis.tag_posteriors, strict=True))
@@ -110,21 +157,24 @@ def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
-    """The tree drawn with lines, top down, and a blank line after it."""
+    """The tree drawn with lines, top down, and a blank line after it; in brackets if it is too deep to be drawn."""
     parse = _with_posteriors(analysis) if with_posteriors else analysis.parse
     if not len(parse):
         return ""
     try:
         return draw(parse.to_nltk(), with_ascii)
-    except RecursionError as error:
-        raise RamifyError(
-            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn; "
-            "choose another --format."
-        ) from error
+    except RecursionError:
+        warnings.warn(
+            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn and is "
+            "printed in brackets.",
+            RamifyWarning,
+            stacklevel=2,
+        )
+        return write_brackets(parse) + "\n"
 
 
 def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:
-    """One line: constituents as `i-j:label`, with the posterior of span and label behind `=` if asked for."""
+    """One line: constituents as `i-j:label`, with the posterior of span and label after `=` if requested."""
     parse = analysis.parse
     return " ".join(
         f"{i}-{j}:{label}" + (f"={p:.4f}" if with_posteriors else "")

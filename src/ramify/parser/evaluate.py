@@ -12,6 +12,7 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
+from ramify.evaluation.failures import Failure, by_reason
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
@@ -52,12 +53,28 @@ def predict(
     on_sentence: Callable[[], None] = lambda: None,
     seed: int = 0,
 ) -> Prediction:
-    """What a parser says about the words of the gold sentences."""
+    """What a parser says about the words of the gold sentences.
+
+    Calibration is that of the sentences that have a parse.
+    """
     parses, log_probabilities, counts = [], [], np.zeros(())
+    failures: list[Failure | None] = []
+    in_log_space = 0
     analyses = parser.analyse_many((Sentence.from_tokens(parse.words) for parse in gold.parses), decoder, seed)
     for analysis, gold_parse in zip(analyses, gold.parses, strict=True):
         parses.append(analysis.parse)
         log_probabilities.append(analysis.log_probability)
-        counts = counts + reliability_counts(analysis.posteriors, gold_parse.spans)
+        failures.append(analysis.failure)
+        in_log_space += analysis.in_log_space
+        if analysis.failure is None:
+            counts = counts + reliability_counts(analysis.posteriors, gold_parse.spans)
         on_sentence()
-    return Prediction(f"{name} ({decoder})", parses, log_probabilities, Reliability.of(counts))
+    calibration = Reliability.of(counts) if counts.ndim else None
+    return Prediction(
+        f"{name} ({decoder})",
+        parses,
+        log_probabilities,
+        calibration,
+        failures=by_reason(failures, (place + 1 for place in gold.places)),
+        in_log_space=in_log_space,
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,47 +11,89 @@ from numpy.typing import NDArray
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.errors import RamifyError
 from ramify.grammars import SharedDenseRules, TableGrammar
+from ramify.parser.folder import LEARNT_FROM_TEXT
 from ramify.parser.parser import Parser
+from ramify.version import VERSION
+
+MASS = 0.999
+"""The share of probability kept by default. With it a TN-PCFG of 30 + 60 symbols, trained for two epochs on 3,200
+sentences, derives all 350 test sentences with the same S-F1 as its source, and 99.9 % of its brackets are the same. At
+0.99 it is 98.9 %; at 0.9 one sentence is not derived, and the file is half as large."""
+MOST_RULES = 2**24
+"""More rules than this are not written: a file of about a gigabyte."""
 
 
 class Exported(NamedTuple):
-    """A grammar of the rules above a threshold, and what each symbol lost."""
+    """A grammar without its least probable rules, and what each symbol lost."""
 
     grammar: BinaryGrammar
     left_out: dict[str, float]
     """The mass of the rules left out, by left side"""
 
 
-def export(parser: Parser, threshold: float = 0.0) -> Exported:
-    """The rules with at least `threshold` probability, renormalised; of each symbol the best stays in any case.
+def export(parser: Parser, mass: float = MASS) -> Exported:
+    """The fewest rules that keep `mass` of the probability, renormalised; of a compound grammar those at z = 0.
 
-    Of a compound grammar they are the rules at z = 0. Start rules are all kept.
+    Of each nonterminal its most probable binary rules are kept. Of each word its most probable preterminals are kept,
+    so that every word of the vocabulary can still be derived. Start rules are all kept.
     """
-    if not 0 <= threshold < 1:
-        raise RamifyError(f"threshold is {threshold}, but must be at least 0 and less than 1.")
+    if not 0 < mass <= 1:
+        raise RamifyError(f"mass is {mass}, but must be more than 0 and at most 1.")
     symbols, words = (*parser.labels, *parser.tags), parser.vocabulary.words
+    m = len(symbols)
     left_out: dict[str, float] = {}
-
-    def kept(name: str, probabilities: NDArray[np.float64]) -> Iterator[tuple[int, float]]:
-        total = float(probabilities.sum())
-        places = np.flatnonzero((probabilities >= threshold) & (probabilities > 0))
-        if not len(places):
-            places = np.array([probabilities.argmax()])
-        mass = float(probabilities[places].sum())
-        left_out[name] = 1 - mass / total
-        return zip(places.tolist(), (probabilities[places] / mass).tolist(), strict=True)
-
+    binary: list[tuple[str, str, str, float]] = []
+    for parent, name in enumerate(parser.labels):
+        probabilities = _binary_of(parser.tables, parent)
+        kept = _covering(probabilities, mass)
+        if len(binary) + len(kept) > MOST_RULES:
+            raise RamifyError(
+                f"More than {MOST_RULES:,} rules are needed to keep {mass:.6g} of the probability; keep less of it."
+            )
+        share = float(probabilities[kept].sum())
+        left_out[name] = 1 - share / float(probabilities.sum())
+        binary += (
+            (name, symbols[at // m], symbols[at % m], p)
+            for at, p in zip(kept.tolist(), (probabilities[kept] / share).tolist(), strict=True)
+        )
+    used = {child for rule in binary for child in rule[1:3]}
+    lexical = _lexical(parser, mass, [tag in used for tag in parser.tags], left_out)
     root = parser.tables.shared_rules().root.double().exp().cpu().numpy()
     start = {parser.labels[a]: float(p) for a, p in enumerate(root / root.sum()) if p > 0}
-    m = len(symbols)
-    binary = tuple(
-        (name, symbols[at // m], symbols[at % m], p)
-        for a, name in enumerate(parser.labels)
-        for at, p in kept(name, _binary_of(parser.tables, a))
-    )
+    named = tuple((tag, words[word], p) for tag, word, p in lexical)
+    return Exported(BinaryGrammar(start, tuple(binary), named), left_out)
+
+
+def _lexical(parser: Parser, mass: float, used: list[bool], left_out: dict[str, float]) -> list[tuple[str, int, float]]:
+    """(tag, word, probability) of the rules kept; preterminals that no binary rule uses have none."""
     emission = parser.tables.emission_table.double().exp().cpu().numpy()
-    lexical = tuple((name, words[w], p) for t, name in enumerate(parser.tags) for w, p in kept(name, emission[:, t]))
-    return Exported(BinaryGrammar(start, binary, lexical), left_out)
+    kept = np.where(used, emission, 0)
+    for row in kept:
+        chosen = _covering(row, mass)
+        row[np.setdiff1d(np.arange(len(row)), chosen)] = 0
+    result = []
+    for tag, name in enumerate(parser.tags):
+        share = float(kept[:, tag].sum())
+        left_out[name] = 1 - share / float(emission[:, tag].sum())
+        places = np.flatnonzero(kept[:, tag])
+        result += [(name, int(word), float(kept[word, tag] / share)) for word in places]
+    return result
+
+
+def text_record(parser: Parser) -> dict[str, Any]:
+    """How the parser reads text, in terms of JSON, to be written with its rules; the splitter is too large for that."""
+    rule = LEARNT_FROM_TEXT if parser.word_rule is None else str(parser.word_rule)
+    return {"ramify": VERSION, "words": rule, "text": parser.text_rules.as_record() | {"split_sentences": False}}
+
+
+def _covering(probabilities: NDArray[np.float64], mass: float) -> NDArray[np.int64]:
+    """The places of the fewest numbers that sum to at least `mass` of the total, in order; none that is zero."""
+    order = np.argsort(-probabilities, kind="stable")
+    sums = np.cumsum(probabilities[order])
+    # The last numbers may be too small to change the sum, but a mass of 1 means all of them.
+    enough = len(order) if mass == 1 else int(np.searchsorted(sums, mass * sums[-1])) + 1
+    kept: NDArray[np.int64] = np.sort(order[:enough])
+    return kept[probabilities[kept] > 0]
 
 
 @torch.no_grad()

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.rule_files import read_rules
+from ramify.corpus.reading import AS_IS
+from ramify.corpus.rule_files import read_about, read_rules
 from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import LONGEST_LINE, Vocabulary
@@ -46,8 +47,7 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
     """The parser in a model folder, or of the grammar in a file of rules."""
     folder = Path(folder)
     if folder.is_file():
-        parser = Parser.from_binary_grammar(read_rules(folder))
-        return Parser(parser.tables.float().to(chosen_device(device)), parser.vocabulary, parser.labels, parser.tags)
+        return _load_rules(folder, device)
     config = read_config(folder)
     rules = _text_rules(folder, config)
     words = config["grammar"]["words"]
@@ -68,6 +68,28 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
     grammar.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
     return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=word_rule, text_rules=rules)
+
+
+def _load_rules(path: Path, device: str) -> Parser:
+    """The parser of a file of rules, which reads text as the model did that they were exported from."""
+    word_rule, rules = reads_text(path)
+    parser = Parser.from_binary_grammar(read_rules(path))
+    vocabulary = Vocabulary(parser.vocabulary.words, rules.normal_form)
+    tables = parser.tables.float().to(chosen_device(device))
+    return Parser(tables, vocabulary, parser.labels, parser.tags, word_rule, rules)
+
+
+def reads_text(path: Path) -> tuple[WordRule | None, TextRules]:
+    """Which leaves of trees are words, and how text is read, as a file of rules says; else every token is a word."""
+    about = read_about(path)
+    if not about:
+        return None, AS_IS
+    try:
+        words = str(about.get("words"))
+        word_rule = None if words == LEARNT_FROM_TEXT else WordRule.from_name(words)
+        return word_rule, TextRules.from_record(about.get("text"), None)
+    except RamifyError as error:
+        raise RamifyError(f"{path}, line 1: {error}") from error
 
 
 def checksum(folder: str | Path) -> str:

@@ -10,6 +10,7 @@ import nltk
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.pcfg import BinaryGrammar
@@ -17,15 +18,16 @@ from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
-from ramify.corpus.tree import Parse, unparsed
+from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
+from ramify.evaluation.failures import Failure
 from ramify.grammars import Grammar, TableGrammar
 from ramify.grammars.generation import Generated, Sampler
 from ramify.grammars.lookup import Rule, RuleLookup
 from ramify.inference.derivations import Derivation
-from ramify.parser.analysis import Analysis
-from ramify.parser.batches import WordIds, check_fits, memory_batches, padded
+from ramify.parser.analysis import Analysis, Scored, with_punctuation
+from ramify.parser.batches import WordIds, check_fits, fits, memory_batches, padded
 from ramify.parser.decoding import Decoded, best_derivations, check_decoder, decode, entropy, log_probabilities
 
 MOST_TRIES = 10_000
@@ -97,14 +99,21 @@ class Parser:
         return next(chain(self.grammar.buffers(), self.grammar.parameters())).device
 
     def parse(self, sentence: GivenSentence) -> nltk.Tree:
-        """The tree of one sentence, punctuation included, given as a string or as a list of tokens."""
+        """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
+
+        Its root is `TOP`. Without a derivation it is flat; `Analysis.failure` tells such a tree from others.
+        """
         return self.analyse(sentence).parse.to_nltk()
 
     def parse_many(
-        self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr", seed: int = 0
+        self,
+        sentences: Iterable[GivenSentence | Pause],
+        decoder: str = "mbr",
+        seed: int = 0,
+        max_length: int | None = None,
     ) -> Iterator[nltk.Tree]:
         """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
-        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder, seed))
+        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder, seed, max_length))
 
     def posteriors(self, sentence: GivenSentence) -> NDArray[np.float32]:
         """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""
@@ -115,35 +124,53 @@ class Parser:
         return next(self.analyse_many([sentence], decoder, seed))
 
     def analyse_many(
-        self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr", seed: int = 0
+        self,
+        sentences: Iterable[GivenSentence | Pause],
+        decoder: str = "mbr",
+        seed: int = 0,
+        max_length: int | None = None,
     ) -> Iterator[Analysis]:
-        """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream."""
+        """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream.
+
+        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree.
+        """
         check_decoder(self.grammar, decoder, seed)
+        _check_max_length(max_length)
         done = 0
         for window in self._windows(sentences):
-            yield from self._analyse_window(window, decoder, [(seed, done + place) for place in range(len(window))])
+            seeds = [(seed, done + place) for place in range(len(window))]
+            yield from self._analyse_window(window, decoder, seeds, max_length)
             done += len(window)
 
     def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
-        """The most probable labelled trees of a sentence's words, best first, each with its log-probability."""
+        """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
         _check_count(count)
         check_decoder(self.grammar, "viterbi")
-        [given] = next(self._windows([sentence]))
-        found = best_derivations(self.grammar, padded(self._encoded([given]), self.device), count)
-        return [(self._parse(given.words, each).to_nltk(), each.log_probability) for each in found]
+        given = self._sentence(sentence)
+        found = best_derivations(self.grammar, self._alone(given), count)
+        parses = (with_punctuation(given, self._parse(given.words, each)) for each in found)
+        return [(parse.to_nltk(), each.log_probability) for parse, each in zip(parses, found, strict=True)]
 
     def entropy(self, sentence: GivenSentence) -> float:
         """How undecided the grammar is: the entropy in nats of the posterior over labelled trees.
 
         Of a low-rank grammar, over trees with a rank component at every rule: an upper bound.
         """
-        [given] = next(self._windows([sentence]))
-        return entropy(self.grammar, padded(self._encoded([given]), self.device))
+        return entropy(self.grammar, self._alone(self._sentence(sentence)))
 
     def log_probabilities(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[float]:
         """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
+        return (scored.log_probability for scored in self.score_many(sentences))
+
+    def score_many(self, sentences: Iterable[GivenSentence | Pause], max_length: int | None = None) -> Iterator[Scored]:
+        """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
+        _check_max_length(max_length)
         for window in self._windows(sentences):
-            yield from log_probabilities(self.grammar, self._encoded(window)).tolist()
+            encoded, too_long = self._encoded(window, max_length)
+            found = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
+            for number, (sentence, log_p, in_log_space) in enumerate(zip(window, *found, strict=True)):
+                failure = "too long" if number in too_long else _failure(log_p, len(encoded[number]))
+                yield Scored(sentence, float(log_p), failure, bool(in_log_space))
 
     def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
@@ -157,7 +184,7 @@ class Parser:
             if drawn is None:
                 raise RamifyError(
                     f"No sentence of at most {max_length} words in {MOST_TRIES:,} draws: this grammar's rules hardly "
-                    "ever end; raise max_length, or export it with a lower threshold."
+                    "ever end; raise max_length, or export it with more mass."
                 )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
 
@@ -202,18 +229,28 @@ class Parser:
             return given
         return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
 
-    def _encoded(self, window: Sequence[Sentence]) -> list[WordIds]:
-        encoded = [self.vocabulary.encode(sentence.words) for sentence in window]
-        for sentence, words in zip(window, encoded, strict=True):
-            check_fits(self.grammar, len(words), sentence.where)
-        return encoded
+    def _alone(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
+        """One sentence as a batch; refused if it does not fit into memory."""
+        check_fits(self.grammar, sum(sentence.is_word), sentence.where)
+        return padded([self.vocabulary.encode(sentence.words)], self.device)
 
-    def _analyse_window(self, window: list[Sentence], decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Analysis]:
-        encoded = self._encoded(window)
-        results: list[Analysis | None] = [None] * len(window)
-        nonempty = [place for place, words in enumerate(encoded) if len(words)]
-        for batch in memory_batches(self.grammar, [len(encoded[place]) for place in nonempty]):
-            places = [nonempty[i] for i in batch]
+    def _encoded(self, window: Sequence[Sentence], max_length: int | None) -> tuple[list[WordIds], set[int]]:
+        """The words by their numbers, and the places of sentences beyond the limit or the free memory, left empty."""
+        lengths = [sum(sentence.is_word) for sentence in window]
+        too_long = {
+            place
+            for place, length in enumerate(lengths)
+            if length > (max_length or length) or not fits(self.grammar, length)
+        }
+        words = ([] if place in too_long else sentence.words for place, sentence in enumerate(window))
+        return list(map(self.vocabulary.encode, words)), too_long
+
+    def _analyse_window(
+        self, window: list[Sentence], decoder: str, seeds: Sequence[tuple[int, int]], max_length: int | None
+    ) -> list[Analysis]:
+        encoded, too_long = self._encoded(window, max_length)
+        results = {place: Analysis.flat(window[place], "too long") for place in too_long}
+        for places in memory_batches(self.grammar, list(map(len, encoded)), [sentence.where for sentence in window]):
             found = decode(
                 self.grammar,
                 *padded([encoded[place] for place in places], self.device),
@@ -222,13 +259,16 @@ class Parser:
             )
             for place, decoded in zip(places, found, strict=True):
                 results[place] = self._analysis(window[place], decoded)
-        return [result or _without_words(sentence) for result, sentence in zip(results, window, strict=True)]
+        return [results.get(place) or Analysis.flat(sentence) for place, sentence in enumerate(window)]
 
     def _parse(self, words: tuple[str, ...], found: Decoded | Derivation | Generated) -> Parse:
         labels, tags = tuple(self.labels[a] for a in found.labels), tuple(self.tags[t] for t in found.tags)
         return Parse(words, tags, found.spans, labels)
 
     def _analysis(self, sentence: Sentence, found: Decoded) -> Analysis:
+        failure = _failure(found.log_probability, len(found.tags))
+        if failure:
+            return Analysis.flat(sentence, failure, [self.tags[t] for t in found.tags])
         return Analysis.put_together(
             sentence,
             self._parse(sentence.words, found),
@@ -236,14 +276,20 @@ class Parser:
             found.posteriors,
             found.label_posteriors,
             found.tag_posteriors,
+            found.in_log_space,
         )
+
+
+def _failure(log_probability: float, words: int) -> Failure | None:
+    """A single word, which no grammar of this kind derives, needs no parse."""
+    return "no derivation" if words > 1 and log_probability == -np.inf else None
+
+
+def _check_max_length(max_length: int | None) -> None:
+    if max_length is not None and max_length < 1:
+        raise RamifyError(f"max_length is {max_length}, but must be at least 1.")
 
 
 def _check_count(count: int) -> None:
     if count < 1:
         raise RamifyError(f"count is {count}, but must be at least 1.")
-
-
-def _without_words(sentence: Sentence) -> Analysis:
-    nothing = np.zeros(0, np.float32)
-    return Analysis.put_together(sentence, unparsed(()), -np.inf, np.zeros((1, 1), np.float32), nothing, nothing)

@@ -18,7 +18,7 @@ from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.naming import SystemKind, kind_of, split_name
 from ramify.parser.evaluate import predict
-from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, part, read_config
+from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, part, read_config, reads_text
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class System:
         name = given or text
         config: dict[str, Any] = {}
         if kind == "model":
-            config = {"words": LEARNT_FROM_TEXT, "rules": name} if path.is_file() else read_config(path)
+            config = _config_of_rules(path, name) if path.is_file() else read_config(path)
         group = _settings_but_seed(config) if kind == "model" and not given else name
         return cls(kind, name, path, group, config)
 
     @classmethod
     def guess(cls, text: str) -> System:
-        """A folder is a model, a file holds trees, and else it may be the name of a baseline."""
+        """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
         return cls.of(kind_of(text), text)
 
     def predictions(
@@ -59,6 +59,11 @@ class System:
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
         return [predict(load(self.path, device), gold, self.name, decoder, on_sentence, seed)]
+
+
+def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
+    word_rule, _ = reads_text(path)
+    return {"words": LEARNT_FROM_TEXT if word_rule is None else str(word_rule), "rules": name}
 
 
 def common_rule(systems: Sequence[System]) -> WordRule | None:

@@ -63,6 +63,7 @@ def result_of(record: Any, place: Path) -> Result:
         f1_std=percentage(evaluation.get("f1_std")),
         f1_max=percentage(evaluation.get("f1_max")),
         sentences=whole(scores.get("sentences")),
+        not_derived=whole(evaluation.get("not_derived")),
         perplexity=number(evaluation.get("perplexity")) or None,
         by_length=dict(_by_length(evaluation.get("by_length"))),
         by_label=dict(_by_label(evaluation.get("recall_by_label"))),

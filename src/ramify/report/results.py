@@ -84,6 +84,8 @@ class Result:
     f1_max: float | None
     """Over these draws"""
     sentences: int | None
+    not_derived: int | None
+    """Sentences without a parse, which are scored as flat trees"""
     perplexity: float | None
     by_length: dict[str, LengthScore]
     by_label: dict[str, LabelScore]

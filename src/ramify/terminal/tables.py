@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -13,6 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from ramify.evaluation.calibration import Reliability
+from ramify.evaluation.failures import failures_told, log_space_told
+from ramify.evaluation.gold import Prediction
 from ramify.evaluation.significance import Comparison
 from ramify.evaluation.spans import CONVENTIONS
 from ramify.parser import Evaluation, Parser
@@ -51,6 +53,18 @@ def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
                 f"{result.system}: S-F1 {result.scores.sentence_f1:.2f} {shown('±')} {result.f1_std:.2f} over "
                 f"{len(result.run_f1)} runs, max {result.f1_max:.2f}{chosen}"
             )
+
+
+def failure_lines(systems: Iterable[Evaluation | Prediction], sentences: int) -> Iterator[str]:
+    """Which sentences have no parse, by their numbers in the treebank, and how many needed log space."""
+    for result in systems:
+        if result.failures:
+            counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
+            named = {reason: [f"sentence {number}" for number in found] for reason, found in result.failures.items()}
+            told = failures_told(counts, named, sentences)
+            yield f"{result.system}: {told} They are scored as flat trees."
+        if result.in_log_space:
+            yield f"{result.system}: {log_space_told(result.in_log_space)}"
 
 
 def detail_tables(evaluations: Sequence[Evaluation]) -> Iterator[Table]:

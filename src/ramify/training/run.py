@@ -317,4 +317,4 @@ def judge(grammar: Grammar, data: Data, on_sentence: Callable[[], None] = lambda
         return {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
     encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]
     lengths = [len(words) for words in encoded]
-    return {"dev_perplexity": perplexity(log_probabilities(grammar, encoded), lengths)}
+    return {"dev_perplexity": perplexity(log_probabilities(grammar, encoded)[0], lengths)}

@@ -74,6 +74,13 @@ def provenance(results: Sequence[Result]) -> list[str]:
             # Scores with different signatures cannot be compared, so a reader must see whose they are.
             whose = "" if len(found) == 1 else f" ({', '.join(systems)})"
             notes.append(f"Signature{of_data}{whose}: {signature}.")
+    notes += (
+        f"Without a parse, and scored as flat trees: {result.not_derived:,} of {result.sentences or 0:,} sentences of "
+        f"{result.data} by {result.model}, seed {'unknown' if result.seed is None else result.seed}, {result.decoder}; "
+        f"their numbers are in {result.path}."
+        for result in results
+        if result.not_derived
+    )
     machines = dict.fromkeys(result.machine for result in results if result.machine and not result.is_baseline)
     return [*filter(None, notes), *([f"Hardware: {'; '.join(machines)}."] if machines else [])]
 

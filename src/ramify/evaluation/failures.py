@@ -1,0 +1,39 @@
+"""Sentences that a system has no parse of: why, how many, which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+Failure = Literal["no derivation", "too long"]
+"""Why a sentence of two words or more has no parse: the grammar cannot derive it, or it is longer than the limit or
+than the free memory allows"""
+
+MOST_NAMED = 5
+"""How many sentences are named for each reason"""
+
+
+def by_reason(failures: Iterable[Failure | None], names: Iterable[int]) -> dict[str, tuple[int, ...]]:
+    """The names of the sentences that have no parse, by reason."""
+    found: dict[str, list[int]] = {}
+    for failure, name in zip(failures, names, strict=True):
+        if failure is not None:
+            found.setdefault(failure, []).append(name)
+    return {reason: tuple(of) for reason, of in found.items()}
+
+
+def failures_told(counts: Mapping[str, int], named: Mapping[str, Sequence[object]], sentences: int) -> str:
+    """Such as `2 of 100 sentences have no parse: no derivation 2 (line 4; line 9).`"""
+    reasons = []
+    for reason, count in counts.items():
+        names = "; ".join(map(str, named[reason][:MOST_NAMED]))
+        more = "; ..." if count > len(named[reason][:MOST_NAMED]) and names else ""
+        reasons.append(f"{reason} {count:,}" + (f" ({names}{more})" if names else ""))
+    failed = sum(counts.values())
+    verb = "has" if failed == 1 else "have"
+    return f"{failed:,} of {sentences:,} sentence{'s' * (sentences != 1)} {verb} no parse: {', '.join(reasons)}."
+
+
+def log_space_told(sentences: int) -> str:
+    """That numbers underflowed."""
+    return f"Sentences computed in log space because float32 could not hold their numbers: {sentences:,}."
