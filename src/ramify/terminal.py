@@ -14,10 +14,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ramify.corpus.vocabulary import UnknownCount
 from ramify.evaluation.calibration import Reliability
+from ramify.evaluation.coverage import NOT_COMPARABLE, are_comparable
 from ramify.evaluation.significance import Comparison
 from ramify.evaluation.spans import CONVENTIONS
 from ramify.parser import Evaluation, Parser
+from ramify.training.data import Data
 from ramify.training.loop import Progress as TrainingProgress
 
 ProgressCallbacks = tuple[Callable[[TrainingProgress], None], Callable[[dict[str, Any]], None]]
@@ -62,6 +65,18 @@ def training_progress(console: Console, epochs: int) -> Iterator[ProgressCallbac
         yield on_progress, on_epoch
 
 
+def unknown_lines(data: Data) -> Iterator[str]:
+    """How many words of the training and dev text are unknown, and what may be wrong with that."""
+    train, dev = data.unknown["train"], data.unknown["dev"]
+    rule = f"seen fewer than {data.min_count} times or " if data.min_count > 1 else ""
+    yield f"unknown words ({rule}beyond the vocabulary of {len(data.vocabulary):,}): {train} in training, {dev} on dev"
+    if dev.unknown and not train.unknown:
+        yield (
+            "note: no word of the training text is unknown, so the grammar cannot learn where unknown words stand; "
+            "--min-count 2 makes words seen once unknown."
+        )
+
+
 @contextmanager
 def counting(console: Console, what: str) -> Iterator[Callable[[], None]]:
     """A counter for work of unknown size."""
@@ -89,6 +104,8 @@ def results_console() -> Console:
 def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
     """Systems below each other; all must share one signature, which the caller prints."""
     table = _table("system", "S-F1", "C-F1", "S-F1 ≤10", "≤40", "perplexity", "sentences")
+    if not are_comparable(result.coverage for result in evaluations if result.perplexity is not None):
+        table.caption, table.caption_justify = NOT_COMPARABLE, "left"
     for result in evaluations:
         std = f"±{result.f1_std:.2f}" if result.run_f1 else ""
         short = (result.by_length.get(name) for name in ("2-10", "2-40"))
@@ -101,6 +118,15 @@ def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
             str(result.scores.sentences),
         )
     return table
+
+
+def coverage_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
+    """Of each system with a vocabulary: unknown words, other perplexities, and the signature of all perplexities."""
+    for result in evaluations:
+        if result.coverage is not None and not result.run_f1:
+            found = result.coverage
+            count = UnknownCount(found.words, found.unknown)
+            yield f"{result.system}: unknown {count}; perplexity {found.figures()} ({found.perplexity_signature})"
 
 
 def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:

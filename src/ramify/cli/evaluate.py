@@ -68,7 +68,15 @@ def evaluate(
     """Score systems against gold trees, a row for each; runs that differ in the seed alone get a row for their mean."""
     from ramify.evaluation.evalb import RULE
     from ramify.parser.systems import System, evaluate_systems
-    from ramify.terminal import counting, detail_tables, evalb_table, evaluation_table, results_console, run_lines
+    from ramify.terminal import (
+        counting,
+        coverage_lines,
+        detail_tables,
+        evalb_table,
+        evaluation_table,
+        results_console,
+        run_lines,
+    )
 
     systems = [System.of("model", text) for text in model or ()]
     systems += [System.of("predicted", text) for text in predicted or ()]
@@ -92,7 +100,7 @@ def evaluate(
         return
     console = results_console()
     console.print(evaluation_table(rows))
-    for line in (*run_lines(rows), rows[0].signature):
+    for line in (*run_lines(rows), *coverage_lines(rows), rows[0].signature):
         console.print(line, markup=False)
     if evalb:
         console.print(evalb_table(rows))

@@ -13,6 +13,7 @@ import typer
 
 from ramify.cli.common import Decoder, Device, Input, Model, Sentences, app, notes
 from ramify.cli.output import LineOutput
+from ramify.cli.totals import ParseTotals, ScoreTotals
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
@@ -59,9 +60,11 @@ def parse(
     made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
     output = LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty")
     parser = load(model, device)
+    totals = ParseTotals()
     with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-        analyses = parser.analyse_many(sentences, decoder, seed)
+        analyses = totals.watch(parser.analyse_many(sentences, decoder, seed))
         output.write(FORMATS[format](analysis, posteriors) for analysis in analyses)
+    totals.report()
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -76,14 +79,18 @@ def score(
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word."""
+    """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word.
+
+    Totals and perplexities follow on standard error.
+    """
     from ramify.parser import load
 
     output = LineOutput(out, resume, overwrite, _made_with(model, "score", input, tokenise, split_sentences))
     parser = load(model, device)
+    totals = ScoreTotals(output.lines_done)
     with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-        scores = parser.log_probabilities(sentences)
-        output.write(f"{log_probability:.6f}" for log_probability in scores)
+        output.write(f"{each.log_probability:.6f}" for each in totals.watch(parser.likelihoods(sentences)))
+    totals.report(parser.vocabulary)
 
 
 def _made_with(

@@ -61,13 +61,19 @@ def train(
     **settings: Any,
 ) -> None:
     """Learn a grammar from text. Trees are used only for their words, and for F1 on a dev set that has them."""
-    from ramify.terminal import training_progress
+    from ramify.terminal import training_progress, unknown_lines
+    from ramify.training.data import Data
     from ramify.training.run import check_folder
     from ramify.training.run import train as train_grammar
     from ramify.training.settings import load_settings
 
     settings = {name: value for name, value in settings.items() if value is not None}
     epochs = load_settings(config, settings, check_folder(out, resume, overwrite), preset).epochs
+
+    def on_data(prepared: Data) -> None:
+        for line in unknown_lines(prepared):
+            notes.print(line, highlight=False, markup=False, soft_wrap=True)
+
     with training_progress(notes, epochs) as (on_progress, on_epoch):
         train_grammar(
             data,
@@ -77,6 +83,7 @@ def train(
             preset=preset,
             resume=resume,
             overwrite=overwrite,
+            on_data=on_data,
             on_progress=on_progress,
             on_epoch=on_epoch,
             **settings,

@@ -30,6 +30,8 @@ class Analysis:
     """(constituents,): the probability of each constituent together with its label"""
     tag_posteriors: NDArray[np.float32]
     """(N,); punctuation is sure to be punctuation"""
+    unknown: tuple[bool, ...] = ()
+    """For each token whether it is a word that is not in the vocabulary; punctuation never is"""
 
     @classmethod
     def put_together(
@@ -40,6 +42,7 @@ class Analysis:
         posteriors: NDArray[np.float32],
         label_posteriors: NDArray[np.float32],
         tag_posteriors: NDArray[np.float32],
+        unknown: NDArray[np.bool_],
     ) -> Analysis:
         """From the analysis of the words alone: the other tokens go back to where they stood.
 
@@ -47,7 +50,8 @@ class Analysis:
         with a gap: the lowest that holds the words on both its sides, or the top where there is no such word.
         """
         if all(sentence.is_word):
-            return cls(sentence, words, log_probability, posteriors, label_posteriors, tag_posteriors)
+            known = (posteriors, label_posteriors, tag_posteriors, tuple(unknown.tolist()))
+            return cls(sentence, words, log_probability, *known)
         place = np.flatnonzero(sentence.is_word)
         N = len(sentence.is_word)
         tags = np.full(N, PUNCTUATION_TAG, dtype=object)
@@ -57,17 +61,21 @@ class Analysis:
         all_posteriors[place[:, None], place + 1] = posteriors[:-1, 1:]
         all_tag_posteriors = np.ones(N, np.float32)
         all_tag_posteriors[place] = tag_posteriors
+        all_unknown = np.zeros(N, np.bool_)
+        all_unknown[place] = unknown
         parse = Parse(sentence.tokens, tuple(tags), spans, words.labels)
-        return cls(sentence, parse, log_probability, all_posteriors, label_posteriors, all_tag_posteriors)
+        known = (all_posteriors, label_posteriors, all_tag_posteriors, tuple(all_unknown.tolist()))
+        return cls(sentence, parse, log_probability, *known)
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
-        """In terms of JSON: the text, tokens and where they are in it, tags, constituents [i, j, label], log p(w)."""
+        """In terms of JSON: the text, tokens and where they are in it, tags, unknown words, constituents, log p(w)."""
         parse = self.parse
         record: dict[str, object] = {
             "text": self.sentence.text,
             "tokens": list(parse.words),
             "offsets": list(map(list, self.sentence.offsets)),
             "tags": list(parse.tags),
+            "unknown": list(self.unknown),
             "constituents": [[int(i), int(j), label] for (i, j), label in zip(parse.spans, parse.labels, strict=True)],
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
         }

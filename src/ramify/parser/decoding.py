@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -142,15 +142,24 @@ def _robust_marginals(rules: Rules) -> Marginals:
 
 
 @torch.no_grad()
-def log_probabilities(grammar: Grammar, sentences: Sequence[WordIds]) -> NDArray[np.float64]:
-    """log p(w) of each sentence, in order; an empty one has no derivation. Of a compound grammar a lower bound."""
+def log_probabilities(
+    grammar: Grammar, sentences: Sequence[WordIds], unknown_open: bool = False
+) -> NDArray[np.float64]:
+    """log p(w) of each sentence, in order; an empty one has no derivation. Of a compound grammar a lower bound.
+
+    With `unknown_open` any word may stand where the sentence has an unknown one: the probability of the known words.
+    """
     device = next(grammar.buffers() if isinstance(grammar, TableGrammar) else grammar.parameters()).device
     grammar = grammar.worked_out()
     result = np.full(len(sentences), -np.inf)
     nonempty = [place for place, words in enumerate(sentences) if len(words)]
     for batch in memory_batches(grammar, [len(sentences[place]) for place in nonempty]):
         places = [nonempty[i] for i in batch]
-        rules, cost = grammar.given(*padded([sentences[place] for place in places], device))
+        word_ids, lengths = padded([sentences[place] for place in places], device)
+        rules, cost = grammar.given(word_ids, lengths)
+        if unknown_open:
+            # The probabilities of all words of a preterminal add up to one.
+            rules = replace(rules, words=rules.words.masked_fill((word_ids == 0)[..., None], 0.0))
         found = inside(rules).double()
         lost = (found == -torch.inf) & (rules.lengths > 1)
         if bool(lost.any()):

@@ -12,6 +12,7 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
+from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
@@ -28,11 +29,13 @@ def evaluate(
     longest: int | None = None,
     seed: int = 0,
     on_sentence: Callable[[], None] = lambda: None,
+    with_coverage: bool = True,
 ) -> Evaluation:
     """Score a parser, or a baseline by name (left, right, random, balanced, oracle), against gold trees.
 
     Which leaves are words is, unless given, what the parser was trained with or, for a baseline, a guess from
-    the treebank's tags; the signature names it.
+    the treebank's tags; the signature names it. Without `with_coverage` no unknown words are counted, which saves a
+    second pass over the sentences that have some.
     """
     if isinstance(system, str):
         check_baseline(system)
@@ -40,7 +43,7 @@ def evaluate(
         predictions = baseline_predictions(system, gold, seed, on_sentence)
     else:
         gold = load_gold(trees, word_rule or system.word_rule, longest)
-        predictions = [predict(system, gold, "model", decoder, on_sentence, seed)]
+        predictions = [predict(system, gold, "model", decoder, on_sentence, seed, with_coverage)]
     return mean_of_runs([score(gold, each, convention) for each in predictions], predictions[0].system)
 
 
@@ -51,13 +54,19 @@ def predict(
     decoder: str = "mbr",
     on_sentence: Callable[[], None] = lambda: None,
     seed: int = 0,
+    with_coverage: bool = True,
 ) -> Prediction:
     """What a parser says about the words of the gold sentences."""
     parses, log_probabilities, counts = [], [], np.zeros(())
-    analyses = parser.analyse_many((Sentence.from_tokens(parse.words) for parse in gold.parses), decoder, seed)
+    sentences = [Sentence.from_tokens(parse.words) for parse in gold.parses]
+    analyses = parser.analyse_many(sentences, decoder, seed)
     for analysis, gold_parse in zip(analyses, gold.parses, strict=True):
         parses.append(analysis.parse)
         log_probabilities.append(analysis.log_probability)
         counts = counts + reliability_counts(analysis.posteriors, gold_parse.spans)
         on_sentence()
-    return Prediction(f"{name} ({decoder})", parses, log_probabilities, Reliability.of(counts))
+    coverage = None
+    if with_coverage:
+        likelihood = sum(parser.likelihoods_given(sentences, log_probabilities), Likelihood())
+        coverage = Coverage.of(likelihood, parser.vocabulary)
+    return Prediction(f"{name} ({decoder})", parses, log_probabilities, Reliability.of(counts), coverage)

@@ -15,6 +15,7 @@ import torch
 
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.rule_files import read_rules
+from ramify.corpus.spelling import Spelling
 from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
@@ -28,8 +29,9 @@ FORMAT = 2
 LARGEST_SIZE = 10_000_000
 LARGEST_TEXT_FILE = 1 << 30
 CONFIG, VOCABULARY, WEIGHTS, SPLITTER = "config.json", "vocab.txt", "model.safetensors", "splitter.json"
+SPELLING = "spelling.json"
 METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensors"
-FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, METRICS, CARD, CHECKPOINT)
+FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, SPELLING, METRICS, CARD, CHECKPOINT)
 
 
 LEARNT_FROM_TEXT = "text"
@@ -54,7 +56,9 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
     weights, _ = load_tensors(part(folder, WEIGHTS), shapes_of(grammar.state_dict()))
     grammar.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
-    return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=word_rule, text_rules=rules)
+    spelling = Spelling.load(part(folder, SPELLING)) if (folder / SPELLING).exists() else None
+    grammar = grammar.to(chosen_device(device))
+    return Parser(grammar, vocabulary, word_rule=word_rule, text_rules=rules, spelling=spelling)
 
 
 def checksum(folder: str | Path) -> str:

@@ -15,11 +15,13 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
+from ramify.corpus.spelling import Spelling
 from ramify.corpus.streaming import Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse, unparsed
-from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
+from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.errors import RamifyError
+from ramify.evaluation.coverage import Likelihood
 from ramify.grammars import Grammar, TableGrammar
 from ramify.grammars.generation import Generated, Sampler
 from ramify.grammars.lookup import Rule, RuleLookup
@@ -49,12 +51,15 @@ class Parser:
         tags: Sequence[str] | None = None,
         word_rule: WordRule | None = None,
         text_rules: TextRules = AS_IS,
+        spelling: Spelling | None = None,
     ) -> None:
         self.grammar: Grammar = grammar.worked_out()
         self.vocabulary = vocabulary
         self.word_rule = word_rule
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
         self.text_rules = text_rules
+        self.spelling = spelling
+        """How the words of the training text are spelt; None for a grammar that came without it"""
         self.labels = tuple(labels or (f"NT-{a}" for a in range(grammar.nonterminals)))
         self.tags = tuple(tags or (f"T-{t}" for t in range(grammar.preterminals)))
         if len(vocabulary) != grammar.words:
@@ -147,6 +152,31 @@ class Parser:
         for window in self._windows(sentences):
             yield from log_probabilities(self.grammar, self._encoded(window)).tolist()
 
+    def likelihoods(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[Likelihood]:
+        """log p(w) of each sentence, in order, with what allows for its unknown words."""
+        for window in self._windows(sentences):
+            whole = log_probabilities(self.grammar, self._encoded(window))
+            yield from self.likelihoods_given(window, whole.tolist())
+
+    def likelihoods_given(self, sentences: Sequence[Sentence], whole_sentences: Sequence[float]) -> list[Likelihood]:
+        """The same where log p(w) of each sentence is known already."""
+        unknown = [self.vocabulary.unknown(sentence.words) for sentence in sentences]
+        places = [place for place, words in enumerate(unknown) if words]
+        known = list(whole_sentences)
+        opened = log_probabilities(self.grammar, self._encoded([sentences[place] for place in places]), True)
+        for place, log_probability in zip(places, opened.tolist(), strict=True):
+            known[place] = log_probability
+        return [
+            Likelihood(
+                1,
+                UnknownCount(len(sentence.words), len(words)),
+                whole,
+                of_known,
+                None if self.spelling is None else sum(map(self.spelling.log_probability, words)),
+            )
+            for sentence, words, whole, of_known in zip(sentences, unknown, whole_sentences, known, strict=True)
+        ]
+
     def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
         if max_length < 2:
@@ -223,14 +253,14 @@ class Parser:
                 [seeds[place] for place in places],
             )
             for place, decoded in zip(places, found, strict=True):
-                results[place] = self._analysis(window[place], decoded)
+                results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
         return [result or _without_words(sentence) for result, sentence in zip(results, window, strict=True)]
 
     def _parse(self, words: tuple[str, ...], found: Decoded | Derivation | Generated) -> Parse:
         labels, tags = tuple(self.labels[a] for a in found.labels), tuple(self.tags[t] for t in found.tags)
         return Parse(words, tags, found.spans, labels)
 
-    def _analysis(self, sentence: Sentence, found: Decoded) -> Analysis:
+    def _analysis(self, sentence: Sentence, found: Decoded, unknown: NDArray[np.bool_]) -> Analysis:
         return Analysis.put_together(
             sentence,
             self._parse(sentence.words, found),
@@ -238,6 +268,7 @@ class Parser:
             found.posteriors,
             found.label_posteriors,
             found.tag_posteriors,
+            unknown,
         )
 
 
@@ -248,4 +279,7 @@ def _check_count(count: int) -> None:
 
 def _without_words(sentence: Sentence) -> Analysis:
     nothing = np.zeros(0, np.float32)
-    return Analysis.put_together(sentence, unparsed(()), -np.inf, np.zeros((1, 1), np.float32), nothing, nothing)
+    no_words = np.zeros(0, np.bool_)
+    return Analysis.put_together(
+        sentence, unparsed(()), -np.inf, np.zeros((1, 1), np.float32), nothing, nothing, no_words
+    )

@@ -122,7 +122,7 @@ def _mean_row(runs: Sequence[System], found: Sequence[Evaluation]) -> Evaluation
 
 def _dev_perplexities(runs: Sequence[System]) -> list[float] | None:
     """Of the epoch that each model is of; None if the runs cannot be compared by it."""
-    data = {json.dumps(run.config.get("data"), sort_keys=True) for run in runs}
+    data = {json.dumps([run.config.get("data"), run.config.get("grammar", {}).get("words")]) for run in runs}
     if len(data) > 1 or not all((run.path / METRICS).is_file() for run in runs):
         return None
     return [_dev_perplexity(part(run.path, METRICS)) for run in runs]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,9 +12,10 @@ from ramify.corpus.cleaning import NormalForm, WordRule, warn_of_absent_tags
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.reading import TEXT_WORDS, Corpus, Kind, learn_splitter, read_sentences, split_paths
+from ramify.corpus.spelling import Spelling
 from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
-from ramify.corpus.vocabulary import Vocabulary
+from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary, count_words
 from ramify.errors import RamifyError
 from ramify.parser.folder import LEARNT_FROM_TEXT
 from ramify.training.settings import Settings
@@ -33,6 +36,17 @@ class Data:
     """Which leaves of trees are words; None if there were no trees"""
     text_rules: TextRules
     vocabulary: Vocabulary
+    spelling: Spelling
+    """Of all words of the training text, whichever of them the vocabulary keeps"""
+    min_count: int
+
+    @cached_property
+    def unknown(self) -> dict[str, UnknownCount]:
+        """In the sentences to learn from and to choose the model by."""
+        return {
+            name: self.vocabulary.count_unknown(parse.words for parse in corpus.parses)
+            for name, corpus in (("train", self.train), ("dev", self.dev))
+        }
 
     def describe(self) -> dict[str, Any]:
         """In terms of JSON: what a model's config tells about its data."""
@@ -47,6 +61,10 @@ class Data:
                     "dropped": dict(corpus.dropped),
                 }
                 for name, corpus in (("train", self.train), ("dev", self.dev))
+            },
+            "unknown_words": {
+                "min_count": self.min_count,
+                **{name: asdict(count) for name, count in self.unknown.items()},
             },
         }
 
@@ -82,7 +100,12 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
         dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind, text_rules=rules)
         rule_of_dev = (word_rule or word_rule_for(dev)) if dev.has_trees else TEXT_WORDS
         dev_set = dev.words_only(rule_of_dev)
-    vocabulary = Vocabulary.build((p.words for p in train.parses), settings.vocabulary, normal_form)
+    counts = count_words((p.words for p in train.parses), normal_form)
+    min_count = settings.min_count or _default_min_count(counts, settings.vocabulary, train.has_trees)
+    vocabulary = Vocabulary.from_counts(counts, settings.vocabulary, normal_form, min_count)
+    if len(vocabulary) == 1 and min_count > 1:
+        raise RamifyError(f"{train.source}: no word is there {min_count} times or more; lower min_count.")
+    spelling = Spelling.learnt_from(word for word, _ in counts.most_common() if word != UNKNOWN)
     train, dev_set = train.of_lengths(2, settings.max_length), dev_set.of_lengths(2)
     if not train.parses:
         raise RamifyError(
@@ -91,7 +114,13 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
         )
     if not dev_set.parses:
         raise RamifyError(f"{dev_set.source}: no dev sentence has 2 words or more; give more or longer ones.")
-    return Data(train, dev_set, word_rule, rules, vocabulary)
+    return Data(train, dev_set, word_rule, rules, vocabulary, spelling, min_count)
+
+
+def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -> int:
+    """1, as published for treebanks; 2 for text in which `<unk>` would not occur otherwise, so it can be learnt."""
+    keeps_every_word = UNKNOWN not in counts and len(counts) <= vocabulary
+    return 2 if not has_trees and keeps_every_word and max(counts.values()) > 1 else 1
 
 
 def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:

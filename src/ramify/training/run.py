@@ -27,7 +27,9 @@ from ramify.parser.folder import (
     CONFIG,
     FILES,
     FORMAT,
+    LEARNT_FROM_TEXT,
     METRICS,
+    SPELLING,
     SPLITTER,
     VOCABULARY,
     WEIGHTS,
@@ -56,6 +58,7 @@ def train(
     preset: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    on_data: Callable[[Data], None] = lambda _: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
     **given: Any,
@@ -94,11 +97,13 @@ def train(
         make_folder(out)  # not before everything else that can be refused
     write_json(out / CONFIG, description)
     prepared.vocabulary.save(out / VOCABULARY)
+    prepared.spelling.save(out / SPELLING)
     if prepared.text_rules.splitter is not None:
         write_json(out / SPLITTER, prepared.text_rules.splitter.as_record())
     shown = "DATA" if isinstance(data, Corpus) else shlex.quote(str(data))
     with_dev = "" if dev is None else f" --dev {'DEV' if isinstance(dev, Corpus) else shlex.quote(str(dev))}"
     to_resume = f"To go on: ramify train {shown}{with_dev} --out {shlex.quote(str(out))} --resume"
+    on_data(prepared)
     with stop_requests() as request:
         _fit(grammar, prepared, settings, out, on_progress, on_epoch, _Stop(request, to_resume))
     del grammar  # the memory is wanted for the tables of the one that is loaded
@@ -133,9 +138,12 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
     if CONFIG not in inside or not _holds_run(out):
         raise RamifyError(f"{out}: is not empty and holds no ramify run; give another folder.")
     if resume:
-        settings = read_config(out).get("settings")
+        config = read_config(out)
+        settings = config.get("settings")
         if not isinstance(settings, dict):
             raise RamifyError(f"{out / CONFIG}: does not tell the settings of the run; begin another one.")
+        if config["words"] == LEARNT_FROM_TEXT:
+            settings = {"min_count": 1, **settings}  # what it was before it was a setting
         return load_settings(None, settings)
     if not overwrite:
         raise RamifyError(
@@ -270,7 +278,7 @@ def judge(grammar: Grammar, data: Data, on_sentence: Callable[[], None] = lambda
     """Perplexity of the dev set, by which the model is chosen, and F1 where there are trees, which is only told."""
     if data.dev.has_trees:
         parser = Parser(grammar, data.vocabulary)
-        result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence)
+        result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence, with_coverage=False)
         return {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
     encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]
     lengths = [len(words) for words in encoded]
