@@ -24,8 +24,9 @@ def scores(runs: Runs) -> Section | None:
 
 _INTRODUCTION = (
     "Unlabelled sentence F1 of the test set in percent: mean over seeds with the biased standard deviation, and the "
-    "best seed. Perplexity does not depend on the decoder. Baselines are trees that need no learning; oracle is the "
-    "best that binary trees can reach."
+    "best seed. Perplexity does not depend on the decoder; it can be compared only among models with the same "
+    "vocabulary, so never between treebanks. Baselines are trees that need no learning; oracle is the best that binary "
+    "trees can reach."
 )
 
 
