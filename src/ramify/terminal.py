@@ -68,8 +68,8 @@ def training_progress(console: Console, epochs: int) -> Iterator[ProgressCallbac
 def unknown_lines(data: Data) -> Iterator[str]:
     """How many words of the training and dev text are unknown, and what may be wrong with that."""
     train, dev = data.unknown["train"], data.unknown["dev"]
-    rule = f"seen fewer than {data.min_count} times or " if data.min_count > 1 else ""
-    yield f"unknown words ({rule}beyond the vocabulary of {len(data.vocabulary):,}): {train} in training, {dev} on dev"
+    rule = f"; words seen fewer than {data.min_count} times are unknown" if data.min_count > 1 else ""
+    yield f"unknown: {train} in training, {dev} on dev{rule}"
     if dev.unknown and not train.unknown:
         yield (
             "note: no word of the training text is unknown, so the grammar cannot learn where unknown words stand; "

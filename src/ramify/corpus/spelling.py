@@ -41,7 +41,6 @@ class Spelling:
     def __init__(self, events: Mapping[str, Mapping[str, int]], symbols: int = SYMBOLS) -> None:
         self._events = events
         self._symbols = symbols
-        self._known: dict[str, float] = {}
 
     @classmethod
     def learnt_from(cls, words: Iterable[str], symbols: int = SYMBOLS) -> Spelling:
@@ -59,11 +58,7 @@ class Spelling:
 
     def log_probability(self, word: str) -> float:
         """Of a normalised word and its end, in nats; finite for every string."""
-        if word not in self._known:
-            self._known[word] = sum(
-                math.log(self.probability(context, following)) for context, following in _contexts(word)
-            )
-        return self._known[word]
+        return sum(math.log(self.probability(context, following)) for context, following in _contexts(word))
 
     def probability(self, context: str, following: str) -> float:
         """Of a character, or `END`, after a context: four characters, or fewer at the beginning of a word."""

@@ -158,11 +158,11 @@ class Parser:
             whole = log_probabilities(self.grammar, self._encoded(window))
             yield from self.likelihoods_given(window, whole.tolist())
 
-    def likelihoods_given(self, sentences: Sequence[Sentence], whole_sentences: Sequence[float]) -> list[Likelihood]:
+    def likelihoods_given(self, sentences: Sequence[Sentence], log_p: Sequence[float]) -> list[Likelihood]:
         """The same where log p(w) of each sentence is known already."""
         unknown = [self.vocabulary.unknown(sentence.words) for sentence in sentences]
         places = [place for place, words in enumerate(unknown) if words]
-        known = list(whole_sentences)
+        known = list(log_p)
         opened = log_probabilities(self.grammar, self._encoded([sentences[place] for place in places]), True)
         for place, log_probability in zip(places, opened.tolist(), strict=True):
             known[place] = log_probability
@@ -174,7 +174,7 @@ class Parser:
                 of_known,
                 None if self.spelling is None else sum(map(self.spelling.log_probability, words)),
             )
-            for sentence, words, whole, of_known in zip(sentences, unknown, whole_sentences, known, strict=True)
+            for sentence, words, whole, of_known in zip(sentences, unknown, log_p, known, strict=True)
         ]
 
     def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:

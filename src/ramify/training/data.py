@@ -120,7 +120,7 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
 def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -> int:
     """1, as published for treebanks; 2 for text in which `<unk>` would not occur otherwise, so it can be learnt."""
     keeps_every_word = UNKNOWN not in counts and len(counts) <= vocabulary
-    return 2 if not has_trees and keeps_every_word and max(counts.values()) > 1 else 1
+    return 2 if not has_trees and keeps_every_word and max(counts.values(), default=0) > 1 else 1
 
 
 def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:

@@ -103,9 +103,8 @@ def train(
     shown = "DATA" if isinstance(data, Corpus) else shlex.quote(str(data))
     with_dev = "" if dev is None else f" --dev {'DEV' if isinstance(dev, Corpus) else shlex.quote(str(dev))}"
     to_resume = f"To go on: ramify train {shown}{with_dev} --out {shlex.quote(str(out))} --resume"
-    on_data(prepared)
     with stop_requests() as request:
-        _fit(grammar, prepared, settings, out, on_progress, on_epoch, _Stop(request, to_resume))
+        _fit(grammar, prepared, settings, out, on_data, on_progress, on_epoch, _Stop(request, to_resume))
     del grammar  # the memory is wanted for the tables of the one that is loaded
     return load(out, str(device))
 
@@ -209,12 +208,14 @@ def _fit(
     data: Data,
     settings: Settings,
     out: Path,
+    on_data: Callable[[Data], None],
     on_progress: Callable[[Progress], None],
     on_epoch: Callable[[dict[str, Any]], None],
     stop: _Stop,
 ) -> None:
     optimizer = optimizer_for(grammar, settings)
     position = load_checkpoint(out, grammar, optimizer)
+    on_data(data)  # not before everything that can be refused
     sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
     saved = time.monotonic()
 
