@@ -169,3 +169,11 @@ def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
     }.items():
         with pytest.raises(RamifyError, match=message):
             run(*arguments)
+
+
+def test_a_run_of_before_a_setting_was_there_belongs_to_the_others(folder: Path, tmp_path: Path) -> None:
+    old = edited(folder / "seed1", tmp_path / "old")
+    config = json.loads((old / "config.json").read_text())
+    del config["settings"]["min_count"]
+    (old / "config.json").write_text(json.dumps(config))
+    assert System.of("model", str(old)).group == System.of("model", str(folder / "seed0")).group

@@ -21,7 +21,15 @@ from ramify.training.loop import equal_length_batches, optimizer_for, train_step
 from ramify.training.settings import Settings, load_settings
 
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 2, "batch_size": 8}
-FILES = {"config.json", "vocab.txt", "model.safetensors", "metrics.jsonl", "README.md", "checkpoint.safetensors"}
+FILES = {
+    "config.json",
+    "vocab.txt",
+    "spelling.json",
+    "model.safetensors",
+    "metrics.jsonl",
+    "README.md",
+    "checkpoint.safetensors",
+}
 
 
 @pytest.fixture(scope="module")

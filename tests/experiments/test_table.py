@@ -78,3 +78,19 @@ def test_lines_are_for_what_is_no_terminal(terminal):
     assert "a/[b]/seed-0 failed: out of [luck]" in text
     assert ("epoch 1 of 2, perplexity 81.2 on dev, S-F1 30.0 (3 s)" in text) is not terminal
     assert ("dev perplexity" in text) is terminal
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize(
+    ("vocabularies", "differ"),
+    [
+        (["en: 10000, None", "en: 10000, None", "fr: 500, 2", ""], False),
+        (["en: 10000, None", "en: 10000, 2"], True),
+    ],
+)
+def test_perplexities_of_different_vocabularies_have_a_note(terminal, vocabularies, differ):
+    console = Console(file=io.StringIO(), width=150, height=30, force_terminal=terminal, color_system=None)
+    statuses = [Status(f"run-{number}", vocabulary=known) for number, known in enumerate(vocabularies)]
+    with experiment_progress(console) as (on_begin, _):
+        on_begin(statuses)
+    assert ("different vocabularies" in console.file.getvalue()) is differ

@@ -12,7 +12,7 @@ from ramify.report.contents.details import by_label, by_length, disjoint
 from ramify.report.contents.induced import heat, pure_symbols
 from ramify.report.contents.scores import scores
 from ramify.report.contents.symbols import find_series, symbols
-from ramify.report.contents.training import cost
+from ramify.report.contents.training import cost, every_run
 from ramify.report.results import Induced, chosen_run, spread
 from ramify.report.tables import Number
 from tests.report.looking import baseline, made, rows, table_of
@@ -362,3 +362,54 @@ def test_sections_without_data_are_left_out(tmp_path: Path) -> None:
     assert scores(runs) is not None
     for section in (across, symbols, by_label, by_length, cost):
         assert section(runs) is None
+
+
+def coverage(signature: str, unknown: int = 5, spelt: float = 300.0) -> dict[str, Any]:
+    return {"perplexity_signature": signature, "unknown": unknown, "perplexity_with_spelling": spelt}
+
+
+def test_perplexities_of_different_vocabularies_are_told_apart(tmp_path: Path) -> None:
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, evaluation={"perplexity": 100.0, "coverage": coverage("vocabulary 10", spelt=310.0)}),
+        tiny("en", "b", 0, 50.0, evaluation={"perplexity": 50.0, "coverage": coverage("vocabulary 7", spelt=280.0)}),
+    )
+    table = table_of(scores(runs))
+    assert [row["perplexity with spelling"] for row in rows(table)] == [Number(310.0), Number(280.0)]
+    [note] = [note for note in table.notes if "different vocabularies" in note]
+    assert "a: vocabulary 10" in note
+    assert "b: vocabulary 7" in note
+    flat = table_of(every_run(runs))
+    assert any("different vocabularies" in note for note in flat.notes)
+    assert [row["signature"] for row in rows(flat)] == ["signed | vocabulary 10", "signed | vocabulary 7"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differ"),
+    [
+        ({"coverage": coverage("same")}, {"coverage": coverage("same")}, False),
+        ({"coverage": coverage("one", unknown=0)}, {"coverage": coverage("other", unknown=0)}, False),
+        ({"coverage": coverage("one")}, {"coverage": coverage("other", unknown=0)}, True),
+        ({"coverage": coverage("one")}, {}, True),
+        ({}, {}, False),
+        ({"coverage": 3}, {"coverage": {"perplexity_signature": ["?"], "unknown": -1}}, True),
+    ],
+)
+def test_which_perplexities_can_be_compared(tmp_path: Path, first: Any, second: Any, differ: bool) -> None:
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, evaluation={"perplexity": 100.0, **first}),
+        tiny("en", "b", 0, 50.0, evaluation={"perplexity": 50.0, **second}),
+        tiny("fr", "b", 0, 50.0, evaluation={"perplexity": 50.0, "coverage": coverage("another language")}),
+    )
+    assert any("different vocabularies" in note for note in table_of(scores(runs)).notes) is differ
+
+
+def test_results_of_before_are_compared_by_their_settings(tmp_path: Path) -> None:
+    evaluation = {"perplexity": 100.0}
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, evaluation=evaluation, settings={"vocabulary": 10_000}),
+        tiny("en", "b", 0, 50.0, evaluation=evaluation, settings={"vocabulary": 5_000}),
+    )
+    assert any("5000" in note for note in table_of(scores(runs)).notes)

@@ -77,6 +77,7 @@ def evaluate(
     from ramify.parser.systems import System, evaluate_systems
     from ramify.terminal import (
         counting,
+        coverage_lines,
         detail_tables,
         evalb_table,
         evaluation_table,
@@ -107,7 +108,8 @@ def evaluate(
         return
     console = results_console()
     console.print(evaluation_table(rows))
-    for line in (*run_lines(rows), *failure_lines(rows, len(gold.parses)), rows[0].signature):
+    reports = (*run_lines(rows), *failure_lines(rows, len(gold.parses)), *coverage_lines(rows))
+    for line in (*reports, rows[0].signature):
         console.print(line, markup=False)
     if evalb:
         console.print(evalb_table(rows))

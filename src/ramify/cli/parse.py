@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ramify.corpus.sentence import Sentence
     from ramify.corpus.streaming import Pause, SentenceStream
     from ramify.parser import Parser
-    from ramify.parser.tally import Tally
 
 Tokenise = Annotated[
     Optional[str],  # noqa: UP045
@@ -84,7 +83,7 @@ def parse(
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
             analyses = tally.watch(parser.analyse_many(sentences, decoder, seed, max_length))
             output.write(written(analysis, posteriors) for analysis in analyses)
-    _report(tally)
+    _report(*tally.lines())
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -101,22 +100,26 @@ def score(
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word."""
+    """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word.
+
+    Totals and perplexities follow on standard error.
+    """
     from ramify.parser import load
-    from ramify.parser.tally import Tally
+    from ramify.parser.tally import LikelihoodTotals, Tally
 
     options = {"max-length": max_length}
     made_with = _made_with(model, "score", input, tokenise, split_sentences, **options)
     with LineOutput(out, resume, overwrite, made_with) as output:
         parser, tally = load(model, device), Tally(strict)
+        totals = LikelihoodTotals(output.lines_done)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-            scores = tally.watch(parser.score_many(sentences, max_length))
+            scores = totals.watch(tally.watch(parser.score_many(sentences, max_length)))
             output.write(f"{scored.log_probability:.6f}" for scored in scores)
-    _report(tally)
+    _report(*totals.lines(parser.vocabulary), *tally.lines())
 
 
-def _report(tally: Tally) -> None:
-    for line in tally.lines():
+def _report(*lines: str) -> None:
+    for line in lines:
         notes.print(line, highlight=False, markup=False, soft_wrap=True)
 
 

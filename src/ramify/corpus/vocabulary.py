@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
@@ -20,6 +22,42 @@ LONGEST_WORD = 1000
 """Characters; a longer one is unknown"""
 LONGEST_LINE = 4 * LONGEST_WORD + 1
 """Bytes of a word in a file, with the end of its line"""
+
+
+@dataclass(frozen=True)
+class UnknownCount:
+    """How many words of a text are unknown."""
+
+    words: int
+    """Of the text, all of them"""
+    unknown: int
+
+    def __add__(self, other: UnknownCount) -> UnknownCount:
+        return UnknownCount(self.words + other.words, self.unknown + other.unknown)
+
+    @property
+    def known(self) -> int:
+        """Those in the vocabulary."""
+        return self.words - self.unknown
+
+    @property
+    def rate(self) -> float:
+        """Unknown words in percent of all."""
+        return 100 * self.unknown / self.words if self.words else 0.0
+
+    def __str__(self) -> str:
+        return f"{self.unknown:,} of {self.words:,} words ({self.rate:.1f} %)"
+
+
+NO_WORDS = UnknownCount(0, 0)
+
+
+def count_words(sentences: Iterable[Iterable[str]], normal_form: NormalForm = "NFC") -> Counter[str]:
+    """How often each normalised word is in sentences as they stand in the text."""
+    counts = Counter[str]()
+    for form, count in Counter(chain.from_iterable(sentences)).items():
+        counts[normalise(form, normal_form)] += count
+    return counts
 
 
 class Vocabulary:
@@ -42,18 +80,25 @@ class Vocabulary:
     def build(
         cls, sentences: Iterable[Iterable[str]], size: int = 10_000, normal_form: NormalForm = "NFC"
     ) -> Vocabulary:
-        """The `size` most frequent words, normalised, of sentences as they stand in the text, and `<unk>`.
+        """The vocabulary `from_counts` makes of sentences as they stand in the text."""
+        return cls.from_counts(count_words(sentences, normal_form), size, normal_form)
+
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[str, int], size: int = 10_000, normal_form: NormalForm = "NFC", min_count: int = 1
+    ) -> Vocabulary:
+        """`<unk>` and the `size` most frequent of the normalised words that were seen `min_count` times or more.
 
         Of equally frequent words the one seen first comes first.
         """
-        forms = Counter(chain.from_iterable(sentences))
-        counts = Counter[str]()
-        for form, count in forms.items():
-            counts[normalise(form, normal_form)] += count
-        counts.pop(UNKNOWN, None)
-        for word in [word for word in counts if len(word) > LONGEST_WORD]:
-            del counts[word]
-        return cls([UNKNOWN, *(word for word, _ in counts.most_common(size))], normal_form)
+        known = Counter(
+            {
+                word: count
+                for word, count in counts.items()
+                if count >= min_count and word != UNKNOWN and len(word) <= LONGEST_WORD
+            }
+        )
+        return cls([UNKNOWN, *(word for word, _ in known.most_common(size))], normal_form)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -71,10 +116,25 @@ class Vocabulary:
         """(length,): the numbers of `words` as they stand in the text; they are normalised here."""
         return np.array([self._numbers.get(normalise(word, self.normal_form), 0) for word in words], dtype=np.int64)
 
+    def unknown(self, words: Iterable[str]) -> list[str]:
+        """The words, normalised, that are not known; `<unk>` itself is one of them."""
+        normal = (normalise(word, self.normal_form) for word in words)
+        return [word for word in normal if not self._numbers.get(word)]
+
+    def count_unknown(self, sentences: Iterable[Sequence[str]]) -> UnknownCount:
+        """Of all words of the sentences."""
+        counts = (UnknownCount(len(words), len(self.unknown(words))) for words in sentences)
+        return sum(counts, NO_WORDS)
+
     @property
     def checksum(self) -> str:
         """sha256 of the words in their order."""
         return hashlib.sha256(self._as_bytes()).hexdigest()
+
+    @cached_property
+    def set_checksum(self) -> str:
+        """sha256 of the words, whatever their order: perplexities over the same set can be compared."""
+        return hashlib.sha256("\n".join(sorted(self.words)).encode("utf-8", "backslashreplace")).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write one word a line, in order."""

@@ -13,6 +13,7 @@ from ramify.corpus.reading import Corpus, read_sentences
 from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
 from ramify.evaluation.calibration import Reliability
+from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.scores import range_name
 from ramify.evaluation.spans import Convention, Spans
 from ramify.version import VERSION
@@ -64,6 +65,8 @@ class Prediction:
     log_probabilities: Sequence[float] | None = None
     """log p(w) of each sentence in nats, from systems that have it"""
     calibration: Reliability | None = None
+    coverage: Coverage | None = None
+    """Of the gold sentences by the vocabulary, from systems that have one"""
     whole: Sequence[tuple[Parse, Parse]] | None = None
     """Gold and predicted trees with all leaves they share, punctuation included, of all sentences predicted"""
     failures: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ramify.corpus.tree import UNTAGGED
 from ramify.evaluation.calibration import Reliability
+from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.evalb import RULE, EvalbScores, evalb
 from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.labels import Agreement, LabelRecall, agreement, labels_of_shared_spans, recall_by_label
@@ -41,6 +42,8 @@ class Evaluation:
     """Of span posteriors, for systems that have them"""
     perplexity: float | None
     """None for systems that give no probabilities"""
+    coverage: Coverage | None
+    """Unknown words, and perplexities that allow for them; None for systems without a vocabulary"""
     failures: Mapping[str, tuple[int, ...]]
     """The sentences without a parse by reason, as numbers from 1 in the treebank; those of any run in a mean of runs"""
     in_log_space: int
@@ -72,8 +75,9 @@ class Evaluation:
     def as_record(self) -> dict[str, object]:
         """In terms of JSON; an infinite perplexity is null."""
         record = asdict(self) | {"not_derived": self.not_derived, "f1_std": self.f1_std, "f1_max": self.f1_max}
-        if self.perplexity is not None and not np.isfinite(self.perplexity):
-            record["perplexity"] = None
+        for part in filter(None, (record, record["coverage"])):
+            infinite = [name for name, value in part.items() if isinstance(value, float) and not np.isfinite(value)]
+            part.update(dict.fromkeys(infinite))
         return record
 
 
@@ -99,6 +103,7 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
         preterminals_used=usage(tag for parse in prediction.parses for tag in parse.tags if tag != UNTAGGED),
         calibration=prediction.calibration,
         perplexity=None if log_p is None else perplexity(log_p, gold.lengths),
+        coverage=prediction.coverage,
         failures=prediction.failures,
         in_log_space=prediction.in_log_space,
         evalb=evalb(prediction.whole or zip(gold.parses, prediction.parses, strict=True)) if with_evalb else None,
@@ -121,7 +126,10 @@ def mean_of_runs(runs: Sequence[Evaluation], system: str, best: str | None = Non
 
 
 def _mean(values: Sequence[Any]) -> Any:
-    """The mean of every number in a nest of dataclasses, dictionaries and tuples; None where one is missing."""
+    """The mean of every number in a nest of dataclasses, dictionaries and tuples; None where one is missing.
+
+    Of anything else it is what all have in common, or None.
+    """
     first = values[0]
     if any(value is None for value in values):
         return None
@@ -134,7 +142,9 @@ def _mean(values: Sequence[Any]) -> Any:
         return tuple(_mean(parts) for parts in zip(*values, strict=True))
     if isinstance(first, int):
         return round(np.mean(values))
-    return float(np.mean(values)) if isinstance(first, float) else first
+    if isinstance(first, float):
+        return float(np.mean(values))
+    return first if all(value == first for value in values) else None
 
 
 def _labels(prediction: Prediction) -> Iterator[str]:

@@ -63,7 +63,11 @@ def range_name(shortest: int, longest: int | None) -> str:
 def perplexity(log_probabilities: ArrayLike, lengths: ArrayLike) -> float:
     """exp(-sum log p / sum (length + 1)): one end of sentence is counted, although it is not generated."""
     total = float(np.sum(np.asarray(log_probabilities, dtype=np.float64)))
-    places = int(np.sum(np.asarray(lengths, dtype=np.int64) + 1))
+    return perplexity_of_total(total, int(np.sum(np.asarray(lengths, dtype=np.int64) + 1)))
+
+
+def perplexity_of_total(total: float, places: int) -> float:
+    """exp(-total / places), where the places are the words and one end for each sentence."""
     if places == 0:
         raise RamifyError("There is no sentence to take the perplexity of; check the data.")
     try:

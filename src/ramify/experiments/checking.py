@@ -29,7 +29,7 @@ def check_data(plan: Plan, statuses: Collection[Status]) -> None:
 
 def _way(settings: Settings) -> tuple[Any, ...]:
     """What of the settings decides which sentences there are."""
-    return settings.words, settings.punctuation, settings.max_length
+    return settings.words, settings.punctuation, settings.max_length, settings.min_count
 
 
 def _check(data: DataSet, ways: Collection[Settings]) -> None:

@@ -79,7 +79,8 @@ def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
         done = out is not None and not folder.missing_baselines(out, plan, data)
         yield Status(_baselines_name(data), state="finished" if done else "waiting")
     for run in plan.runs.values():
-        status = Status(run.name, epochs=run.settings.epochs)
+        vocabulary = f"{run.data}: {run.settings.vocabulary}, {run.settings.min_count}"
+        status = Status(run.name, epochs=run.settings.epochs, vocabulary=vocabulary)
         if out is not None and not folder.missing_decoders(out, run):
             status.finish(folder.read_json(folder.result_file(folder.run_folder(out, run), run.decoders[0])))
         elif out is not None:

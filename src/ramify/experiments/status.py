@@ -22,6 +22,8 @@ class Status:
     """By the first decoder"""
     seconds_left: float | None = None
     """Of training"""
+    vocabulary: str = ""
+    """Its data, and settings that decide which words are known"""
     error: str = ""
     details: str = ""
 

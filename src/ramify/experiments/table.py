@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from ramify.evaluation.coverage import NOT_COMPARABLE
 from ramify.experiments.pool import Event
 from ramify.experiments.status import Status
 
@@ -38,6 +39,8 @@ def experiment_progress(console: Console) -> Iterator[Callbacks]:
         def on_begin(found: list[Status]) -> None:
             statuses[:] = found
             console.print(f"{summary(found)}.", highlight=False)
+            for line in () if console.is_terminal else vocabulary_note(found):  # in a terminal it is below the table
+                console.print(line, highlight=False)
 
         def on_change(status: Status, event: Event) -> None:
             line = told(status, event, lines=not console.is_terminal)
@@ -77,9 +80,17 @@ def summary(statuses: Sequence[Status]) -> str:
     return f"{len(statuses)} jobs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
+def vocabulary_note(statuses: Sequence[Status]) -> list[str]:
+    """A line where runs on the same data know different words."""
+    known = {status.vocabulary for status in statuses if status.vocabulary}
+    data = {vocabulary.partition(":")[0] for vocabulary in known}
+    return [NOT_COMPARABLE] if len(known) > len(data) else []
+
+
 def status_table(statuses: Sequence[Status], most: int | None = None) -> Table:
     """A row for each job; where there is no room for all, those at work first, then failures, then what comes next."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=summary(statuses), caption_justify="left")
+    caption = "\n".join([summary(statuses), *vocabulary_note(statuses)])
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
     for number, head in enumerate(HEADS):
         table.add_column(head, justify="right" if number > 1 else "left", overflow="fold")
     shown = list(statuses)

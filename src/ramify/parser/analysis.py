@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse, unparsed
+from ramify.corpus.vocabulary import UnknownCount
 from ramify.errors import RamifyWarning
+from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.parser.drawing import draw
 
@@ -25,9 +27,25 @@ class Scored:
     """A sentence with its probability alone; the fields are those of `Analysis`."""
 
     sentence: Sentence
-    log_probability: float
+    likelihood: Likelihood
     failure: Failure | None
     in_log_space: bool
+
+    @property
+    def log_probability(self) -> float:
+        """log p(w) in nats; minus infinity where there is no derivation"""
+        return self.likelihood.log_probability
+
+    @property
+    def count(self) -> UnknownCount:
+        """Its words, and those that are unknown."""
+        return self.likelihood.count
+
+
+def _of_tokens(sentence: Sentence, unknown: NDArray[np.bool_]) -> tuple[bool, ...]:
+    """For each token whether it is an unknown word, from what is known of the words."""
+    words = iter(unknown.tolist())
+    return tuple(is_word and next(words) for is_word in sentence.is_word)
 
 
 @dataclass(frozen=True)
@@ -47,13 +65,26 @@ class Analysis:
     """(constituents,): the probability of each constituent together with its label"""
     tag_posteriors: NDArray[np.float32]
     """(N,); punctuation is sure to be punctuation"""
+    unknown: tuple[bool, ...] = ()
+    """For each token whether it is a word that is not in the vocabulary; punctuation never is"""
     failure: Failure | None = None
     """Why the sentence has no parse; None where it has one or, having fewer than two words, needs none"""
     in_log_space: bool = False
     """Whether float32 could not hold its numbers, so that it was computed again in log space"""
 
+    @property
+    def count(self) -> UnknownCount:
+        """Its words, and those that are unknown."""
+        return UnknownCount(sum(self.sentence.is_word), sum(self.unknown))
+
     @classmethod
-    def flat(cls, sentence: Sentence, failure: Failure | None = None, tags: Sequence[str] | None = None) -> Analysis:
+    def flat(
+        cls,
+        sentence: Sentence,
+        unknown: NDArray[np.bool_],
+        failure: Failure | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> Analysis:
         """A sentence that has no parse or, without words, needs none; with the tags of its words if they are known."""
         words = unparsed(sentence.words)
         parse = with_punctuation(sentence, replace(words, tags=tuple(tags or words.tags)))
@@ -62,7 +93,8 @@ class Analysis:
         posteriors = np.broadcast_to(np.float32(0), (N + 1, N + 1))
         tag_posteriors = np.array([not is_word for is_word in sentence.is_word], np.float32)
         nothing = np.zeros(0, np.float32)
-        return cls(sentence, parse, -math.inf, posteriors, nothing, tag_posteriors, failure)
+        of_tokens = _of_tokens(sentence, unknown)
+        return cls(sentence, parse, -math.inf, posteriors, nothing, tag_posteriors, of_tokens, failure)
 
     @classmethod
     def put_together(
@@ -73,12 +105,13 @@ class Analysis:
         posteriors: NDArray[np.float32],
         label_posteriors: NDArray[np.float32],
         tag_posteriors: NDArray[np.float32],
+        unknown: NDArray[np.bool_],
         in_log_space: bool = False,
     ) -> Analysis:
         """From the analysis of the words alone: the other tokens return to their places."""
         parse = with_punctuation(sentence, words)
         if all(sentence.is_word):
-            found = posteriors, label_posteriors, tag_posteriors
+            found = posteriors, label_posteriors, tag_posteriors, tuple(unknown.tolist())
             return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space)
         place = np.flatnonzero(sentence.is_word)
         N = len(sentence.is_word)
@@ -86,12 +119,12 @@ class Analysis:
         all_posteriors[place[:, None], place + 1] = posteriors[:-1, 1:]
         all_tag_posteriors = np.ones(N, np.float32)
         all_tag_posteriors[place] = tag_posteriors
-        found = all_posteriors, label_posteriors, all_tag_posteriors
+        found = all_posteriors, label_posteriors, all_tag_posteriors, _of_tokens(sentence, unknown)
         return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space)
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
-        """In terms of JSON: the text, tokens and where they are in it, tags, constituents [i, j, label], log p(w),
-        and why there is no parse if there is none.
+        """In terms of JSON: the text, tokens and where they are in it, tags, unknown words, constituents [i, j, label],
+        log p(w), and why there is no parse if there is none.
         """
         parse = self.parse
         record: dict[str, object] = {
@@ -99,6 +132,7 @@ class Analysis:
             "tokens": list(parse.words),
             "offsets": list(map(list, self.sentence.offsets)),
             "tags": list(parse.tags),
+            "unknown": list(self.unknown),
             "constituents": [[int(i), int(j), label] for (i, j), label in zip(parse.spans, parse.labels, strict=True)],
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
             "failure": self.failure,

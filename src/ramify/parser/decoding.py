@@ -182,17 +182,22 @@ def _words_have_tags(rules: Rules) -> Tensor:
 
 @torch.no_grad()
 def log_probabilities(
-    grammar: Grammar, sentences: Sequence[WordIds], where: Sequence[str] = ()
+    grammar: Grammar, sentences: Sequence[WordIds], where: Sequence[str] = (), unknown_open: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """log p(w) of each sentence in order, minus infinity if it is empty, and whether it needed log space.
 
-    Of a compound grammar a lower bound. `where` names each sentence in warnings.
+    Of a compound grammar a lower bound. With `unknown_open` any word may stand where the sentence has an unknown one:
+    the probability of the known words. `where` names each sentence in warnings.
     """
     device = next(grammar.buffers() if isinstance(grammar, TableGrammar) else grammar.parameters()).device
     grammar = grammar.worked_out()
     result, in_log_space = np.full(len(sentences), -np.inf), np.zeros(len(sentences), np.bool_)
     for places in memory_batches(grammar, list(map(len, sentences)), where):
-        rules, cost = grammar.given(*padded([sentences[place] for place in places], device))
+        word_ids, lengths = padded([sentences[place] for place in places], device)
+        rules, cost = grammar.given(word_ids, lengths)
+        if unknown_open:
+            # The probabilities of all words of a preterminal add up to one.
+            rules = replace(rules, words=rules.words.masked_fill((word_ids == 0)[..., None], 0.0))
         found, again = _robust_inside(rules)
         result[places], in_log_space[places] = (found - cost).cpu().numpy(), again.cpu().numpy()
     return result, in_log_space

@@ -12,6 +12,7 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
+from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure, by_reason
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
@@ -29,11 +30,13 @@ def evaluate(
     longest: int | None = None,
     seed: int = 0,
     on_sentence: Callable[[], None] = lambda: None,
+    with_coverage: bool = True,
 ) -> Evaluation:
     """Score a parser, or a baseline by name (left, right, random, balanced, oracle), against gold trees.
 
     Which leaves are words is, unless given, what the parser was trained with or, for a baseline, a guess from
-    the treebank's tags; the signature names it.
+    the treebank's tags; the signature names it. Without `with_coverage` no unknown words are counted, which saves a
+    second pass over the sentences that have some.
     """
     if isinstance(system, str):
         check_baseline(system)
@@ -41,7 +44,7 @@ def evaluate(
         predictions = baseline_predictions(system, gold, seed, on_sentence)
     else:
         gold = load_gold(trees, word_rule or system.word_rule, longest)
-        predictions = [predict(system, gold, "model", decoder, on_sentence, seed)]
+        predictions = [predict(system, gold, "model", decoder, on_sentence, seed, with_coverage)]
     return mean_of_runs([score(gold, each, convention) for each in predictions], predictions[0].system)
 
 
@@ -52,6 +55,7 @@ def predict(
     decoder: str = "mbr",
     on_sentence: Callable[[], None] = lambda: None,
     seed: int = 0,
+    with_coverage: bool = True,
 ) -> Prediction:
     """What a parser says about the words of the gold sentences.
 
@@ -60,7 +64,8 @@ def predict(
     parses, log_probabilities, counts = [], [], np.zeros(())
     failures: list[Failure | None] = []
     in_log_space = 0
-    analyses = parser.analyse_many((Sentence.from_tokens(parse.words) for parse in gold.parses), decoder, seed)
+    sentences = [Sentence.from_tokens(parse.words) for parse in gold.parses]
+    analyses = parser.analyse_many(sentences, decoder, seed)
     for analysis, gold_parse in zip(analyses, gold.parses, strict=True):
         parses.append(analysis.parse)
         log_probabilities.append(analysis.log_probability)
@@ -69,12 +74,16 @@ def predict(
         if analysis.failure is None:
             counts = counts + reliability_counts(analysis.posteriors, gold_parse.spans)
         on_sentence()
-    calibration = Reliability.of(counts) if counts.ndim else None
+    coverage = None
+    if with_coverage:
+        likelihood = sum(parser.likelihoods_given(sentences, log_probabilities), Likelihood())
+        coverage = Coverage.of(likelihood, parser.vocabulary)
     return Prediction(
         f"{name} ({decoder})",
         parses,
         log_probabilities,
-        calibration,
+        Reliability.of(counts) if counts.ndim else None,
+        coverage,
         failures=by_reason(failures, (place + 1 for place in gold.places)),
         in_log_space=in_log_space,
     )

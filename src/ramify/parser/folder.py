@@ -16,6 +16,7 @@ import torch
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.rule_files import read_about, read_rules
+from ramify.corpus.spelling import Spelling
 from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import LONGEST_LINE, Vocabulary
@@ -30,10 +31,10 @@ FORMAT = 2
 LARGEST_SIZE = 10_000_000
 MOST_WORDS = 1_000_001
 """As many as a training takes, and `<unk>`"""
-VOCABULARY, WEIGHTS, SPLITTER = "vocab.txt", "model.safetensors", "splitter.json"
+VOCABULARY, WEIGHTS, SPLITTER, SPELLING = "vocab.txt", "model.safetensors", "splitter.json", "spelling.json"
 METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensors"
-FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, METRICS, CARD, CHECKPOINT)
-LARGEST_FILES = {CONFIG: 1 << 20, SPLITTER: 1 << 27, METRICS: 1 << 26}
+FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, SPELLING, METRICS, CARD, CHECKPOINT)
+LARGEST_FILES = {CONFIG: 1 << 20, SPLITTER: 1 << 27, SPELLING: 1 << 26, METRICS: 1 << 26}
 """Bytes; read as JSON, a file takes up to ten times its size in memory"""
 LARGEST_HEADER = 1 << 20
 WORDS_CHECKSUM = "vocabulary"
@@ -67,7 +68,9 @@ def load(folder: str | Path, device: str = "auto") -> Parser:
         )
     grammar.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
-    return Parser(grammar.to(chosen_device(device)), vocabulary, word_rule=word_rule, text_rules=rules)
+    spelling = Spelling.load(part(folder, SPELLING)) if (folder / SPELLING).exists() else None
+    grammar = grammar.to(chosen_device(device))
+    return Parser(grammar, vocabulary, word_rule=word_rule, text_rules=rules, spelling=spelling)
 
 
 def _load_rules(path: Path, device: str) -> Parser:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
@@ -16,11 +17,13 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
+from ramify.corpus.spelling import Spelling
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse
-from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
+from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.errors import RamifyError
+from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.grammars import Grammar, TableGrammar
 from ramify.grammars.generation import Generated, Sampler
@@ -49,12 +52,15 @@ class Parser:
         tags: Sequence[str] | None = None,
         word_rule: WordRule | None = None,
         text_rules: TextRules = AS_IS,
+        spelling: Spelling | None = None,
     ) -> None:
         self.grammar: Grammar = grammar.worked_out()
         self.vocabulary = vocabulary
         self.word_rule = word_rule
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
         self.text_rules = text_rules
+        self.spelling = spelling
+        """How the words of the training text are spelt; None for a grammar that came without it"""
         self.labels = tuple(labels or (f"NT-{a}" for a in range(grammar.nonterminals)))
         self.tags = tuple(tags or (f"T-{t}" for t in range(grammar.preterminals)))
         if len(vocabulary) != grammar.words:
@@ -167,10 +173,32 @@ class Parser:
         _check_max_length(max_length)
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
-            found = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
-            for number, (sentence, log_p, in_log_space) in enumerate(zip(window, *found, strict=True)):
-                failure = "too long" if number in too_long else _failure(log_p, len(encoded[number]))
-                yield Scored(sentence, float(log_p), failure, bool(in_log_space))
+            found, in_log_space = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
+            likelihoods = self.likelihoods_given(window, found.tolist())
+            for place, (sentence, likelihood) in enumerate(zip(window, likelihoods, strict=True)):
+                failure = "too long" if place in too_long else _failure(float(found[place]), len(encoded[place]))
+                yield Scored(sentence, likelihood, failure, bool(in_log_space[place]))
+
+    def likelihoods_given(self, sentences: Sequence[Sentence], log_p: Sequence[float]) -> list[Likelihood]:
+        """What is known of sentences whose log p(w) was computed already, with what allows for their unknown words."""
+        unknown = [self.vocabulary.unknown(sentence.words) for sentence in sentences]
+        # A sentence without a derivation, or too long for one, has none with its unknown words left open either way.
+        places = [place for place, words in enumerate(unknown) if words and log_p[place] > -math.inf]
+        known = list(log_p)
+        encoded = [self.vocabulary.encode(sentences[place].words) for place in places]
+        opened, _ = log_probabilities(self.grammar, encoded, unknown_open=True)
+        for place, log_probability in zip(places, opened.tolist(), strict=True):
+            known[place] = log_probability
+        return [
+            Likelihood(
+                1,
+                UnknownCount(len(sentence.words), len(words)),
+                whole,
+                of_known,
+                None if self.spelling is None else sum(map(self.spelling.log_probability, words)),
+            )
+            for sentence, words, whole, of_known in zip(sentences, unknown, log_p, known, strict=True)
+        ]
 
     def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
@@ -249,7 +277,7 @@ class Parser:
         self, window: list[Sentence], decoder: str, seeds: Sequence[tuple[int, int]], max_length: int | None
     ) -> list[Analysis]:
         encoded, too_long = self._encoded(window, max_length)
-        results = {place: Analysis.flat(window[place], "too long") for place in too_long}
+        results = {place: self._flat(window[place], "too long") for place in too_long}
         for places in memory_batches(self.grammar, list(map(len, encoded)), [sentence.where for sentence in window]):
             found = decode(
                 self.grammar,
@@ -258,17 +286,21 @@ class Parser:
                 [seeds[place] for place in places],
             )
             for place, decoded in zip(places, found, strict=True):
-                results[place] = self._analysis(window[place], decoded)
-        return [results.get(place) or Analysis.flat(sentence) for place, sentence in enumerate(window)]
+                results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
+        return [results.get(place) or self._flat(sentence) for place, sentence in enumerate(window)]
 
     def _parse(self, words: tuple[str, ...], found: Decoded | Derivation | Generated) -> Parse:
         labels, tags = tuple(self.labels[a] for a in found.labels), tuple(self.tags[t] for t in found.tags)
         return Parse(words, tags, found.spans, labels)
 
-    def _analysis(self, sentence: Sentence, found: Decoded) -> Analysis:
+    def _flat(self, sentence: Sentence, failure: Failure | None = None) -> Analysis:
+        """A sentence that is not parsed."""
+        return Analysis.flat(sentence, self.vocabulary.encode(sentence.words) == 0, failure)
+
+    def _analysis(self, sentence: Sentence, found: Decoded, unknown: NDArray[np.bool_]) -> Analysis:
         failure = _failure(found.log_probability, len(found.tags))
         if failure:
-            return Analysis.flat(sentence, failure, [self.tags[t] for t in found.tags])
+            return Analysis.flat(sentence, unknown, failure, [self.tags[t] for t in found.tags])
         return Analysis.put_together(
             sentence,
             self._parse(sentence.words, found),
@@ -276,6 +308,7 @@ class Parser:
             found.posteriors,
             found.label_posteriors,
             found.tag_posteriors,
+            unknown,
             found.in_log_space,
         )
 

@@ -117,10 +117,16 @@ def _mean_row(runs: Sequence[System], found: Sequence[Evaluation]) -> Evaluation
 
 def _dev_perplexities(runs: Sequence[System]) -> list[float] | None:
     """Of the epoch that each model is of; None if the runs cannot be compared by it."""
-    data = {json.dumps(run.config.get("data"), sort_keys=True) for run in runs}
+    # Likelihoods can be compared on the same data with the same vocabulary.
+    data = {json.dumps([run.config.get("data"), _words(run.config)], sort_keys=True) for run in runs}
     if len(data) > 1 or not all((run.path / METRICS).is_file() for run in runs):
         return None
     return [_dev_perplexity(part(run.path, METRICS)) for run in runs]
+
+
+def _words(config: dict[str, Any]) -> Any:
+    grammar = config.get("grammar")
+    return grammar.get("words") if isinstance(grammar, dict) else None
 
 
 def _dev_perplexity(metrics: Path) -> float:
@@ -140,7 +146,10 @@ def _settings_but_seed(config: dict[str, Any]) -> str:
     settings = config.get("settings")
     if isinstance(settings, dict):
         settings = {
-            name: value for name, value in settings.items() if name not in ("seed", "device", "checkpoint_minutes")
+            name: value
+            for name, value in settings.items()
+            # A setting that was not there yet is one that was not given.
+            if name not in ("seed", "device", "checkpoint_minutes") and value is not None
         }
     told = {"settings": settings, **{name: config.get(name) for name in ("model", "grammar", "words", "data")}}
     return json.dumps(told, sort_keys=True)

@@ -1,4 +1,4 @@
-"""What went wrong with the sentences of a stream, counted as they pass."""
+"""What `parse` and `score` report at the end, counted as the sentences pass."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from ramify.corpus.vocabulary import NO_WORDS, Vocabulary
 from ramify.errors import RamifyError
+from ramify.evaluation.coverage import Coverage, Likelihood, shown
 from ramify.evaluation.failures import MOST_NAMED, failures_told, log_space_told
 from ramify.parser.analysis import Analysis, Scored
 
@@ -14,11 +16,15 @@ AnyResult = TypeVar("AnyResult", Analysis, Scored)
 
 
 class Tally:
-    """Counts sentences without a parse, and those that needed log space; if `strict`, stops at the first failure."""
+    """Counts sentences without a parse, unknown words, and sentences that needed log space.
+
+    If `strict`, the first sentence without a parse is an error.
+    """
 
     def __init__(self, strict: bool = False) -> None:
         self._strict = strict
         self.sentences = self.in_log_space = 0
+        self.words = NO_WORDS
         self.failures = Counter[str]()
         self._named: dict[str, list[str]] = {}
 
@@ -26,6 +32,7 @@ class Tally:
         """The same results, counted."""
         for result in results:
             self.sentences += 1
+            self.words += result.count
             self.in_log_space += result.in_log_space
             if result.failure is not None:
                 self._add(result.failure, result.sentence.where or f"sentence {self.sentences}")
@@ -40,8 +47,39 @@ class Tally:
             named.append(where)
 
     def lines(self) -> Iterator[str]:
-        """What there is to report; nothing if all went well."""
+        """What there is to report; nothing if all went well and every word was known."""
+        if self.words.unknown:
+            yield f"Unknown: {self.words}."
         if self.failures:
             yield failures_told(self.failures, self._named, self.sentences)
         if self.in_log_space:
             yield log_space_told(self.in_log_space)
+
+
+class LikelihoodTotals:
+    """Adds up the likelihoods of sentences as they pass; a single word has no derivation and is not counted."""
+
+    def __init__(self, done_before: int = 0) -> None:
+        self.total = Likelihood()
+        self._short = 0
+        self._done_before = done_before
+
+    def watch(self, results: Iterable[Scored]) -> Iterator[Scored]:
+        """The same results, added up."""
+        for result in results:
+            if result.count.words < 2:
+                self._short += 1
+            else:
+                self.total += result.likelihood
+            yield result
+
+    def lines(self, vocabulary: Vocabulary) -> Iterator[str]:
+        """Sentences, log-probability and perplexities."""
+        left_out = f"; {self._short:,} of fewer words are not counted" if self._short else ""
+        before = f"; the {self._done_before:,} lines done before are not counted" if self._done_before else ""
+        yield f"Sentences of two words or more: {self.total.sentences:,}{left_out}{before}."
+        if not self.total.sentences:
+            return
+        coverage = Coverage.of(self.total, vocabulary)
+        yield f"Log p(w): {self.total.log_probability:.6f} nats in total."
+        yield f"Perplexity: {shown(self.total.perplexity)}, {coverage.figures()} ({coverage.perplexity_signature})."

@@ -43,7 +43,7 @@ def result_of(record: Any, place: Path) -> Result:
     if record.get("format", FORMAT) != FORMAT:
         raise BadRecordError(f"has the format {text(record['format'])}, where {FORMAT} is known")
     evaluation = record["evaluation"]
-    scores = _dict(evaluation.get("scores"))
+    scores, coverage = _dict(evaluation.get("scores")), _dict(evaluation.get("coverage"))
     f1 = percentage(scores.get("sentence_f1"))
     if f1 is None:
         raise BadRecordError("has no S-F1 between 0 and 100")
@@ -65,6 +65,9 @@ def result_of(record: Any, place: Path) -> Result:
         sentences=whole(scores.get("sentences")),
         not_derived=whole(evaluation.get("not_derived")),
         perplexity=number(evaluation.get("perplexity")) or None,
+        perplexity_with_spelling=number(coverage.get("perplexity_with_spelling")) or None,
+        perplexity_signature=text(coverage.get("perplexity_signature"), 120),
+        unknown=whole(coverage.get("unknown")),
         by_length=dict(_by_length(evaluation.get("by_length"))),
         by_label=dict(_by_label(evaluation.get("recall_by_label"))),
         signature=text(evaluation.get("signature"), 300),

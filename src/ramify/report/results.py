@@ -87,6 +87,11 @@ class Result:
     not_derived: int | None
     """Sentences without a parse, which are scored as flat trees"""
     perplexity: float | None
+    perplexity_with_spelling: float | None
+    perplexity_signature: str
+    """Which words are known, and the rate of those that are not; '' in results of before it was written"""
+    unknown: int | None
+    """Words of the text that are not in the vocabulary"""
     by_length: dict[str, LengthScore]
     by_label: dict[str, LabelScore]
     signature: str
@@ -110,6 +115,13 @@ class Result:
     def is_bound(self) -> bool:
         """Whether its perplexity is not exact: that of a compound grammar is at most so much."""
         return self.settings.get("compound") is True or self.settings.get("model") in COMPOUND
+
+    @property
+    def vocabulary(self) -> str:
+        """Perplexities can be compared where this is the same."""
+        if self.unknown == 0:
+            return "no unknown words"
+        return self.perplexity_signature or f"vocabulary of at most {self.settings.get('vocabulary', '?')} words"
 
     @property
     def dev_perplexity(self) -> float | None:
@@ -271,9 +283,10 @@ def spread(values: Iterable[float | None]) -> Spread | None:
     return Spread(fmean(known), pstdev(known) if len(known) > 1 else None, max(known))
 
 
-def perplexity_of(results: Iterable[Result]) -> Spread | None:
+def perplexity_of(results: Iterable[Result], with_spelling: bool = False) -> Spread | None:
     """Over the seeds, whichever decoder their results are of; None if it is infinite, or not known, of one of them."""
     by_seed: dict[int | None, float | None] = {}
     for result in results:
-        by_seed[result.seed] = result.perplexity or by_seed.get(result.seed)
+        found = result.perplexity_with_spelling if with_spelling else result.perplexity
+        by_seed[result.seed] = found or by_seed.get(result.seed)
     return None if None in by_seed.values() else spread(by_seed.values())

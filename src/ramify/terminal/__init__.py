@@ -5,6 +5,7 @@ from ramify.terminal.progress import counting, reading_progress
 from ramify.terminal.tables import (
     bench_table,
     comparison_lines,
+    coverage_lines,
     detail_tables,
     evalb_table,
     evaluation_table,
@@ -20,6 +21,7 @@ __all__ = [
     "bench_table",
     "comparison_lines",
     "counting",
+    "coverage_lines",
     "detail_tables",
     "evalb_table",
     "evaluation_table",

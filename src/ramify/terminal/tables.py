@@ -12,7 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ramify.corpus.vocabulary import UnknownCount
 from ramify.evaluation.calibration import Reliability
+from ramify.evaluation.coverage import NOT_COMPARABLE, are_comparable
 from ramify.evaluation.failures import failures_told, log_space_told
 from ramify.evaluation.gold import Prediction
 from ramify.evaluation.significance import Comparison
@@ -29,6 +31,8 @@ def results_console() -> Console:
 def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
     """Systems below each other; all must share one signature, which the caller prints."""
     table = _table("system", "S-F1", "C-F1", shown("S-F1 ≤10"), shown("≤40"), "perplexity", "sentences")
+    if not are_comparable(result.coverage for result in evaluations if result.perplexity is not None):
+        table.caption, table.caption_justify = NOT_COMPARABLE, "left"
     for result in evaluations:
         std = shown(f"±{result.f1_std:.2f}") if result.run_f1 else ""
         short = (result.by_length.get(name) for name in ("2-10", "2-40"))
@@ -41,6 +45,15 @@ def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
             str(result.scores.sentences),
         )
     return table
+
+
+def coverage_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
+    """Of each system with a vocabulary: unknown words, other perplexities, and the signature of all perplexities."""
+    for result in evaluations:
+        if result.coverage is not None and not result.run_f1:
+            found = result.coverage
+            count = UnknownCount(found.words, found.unknown)
+            yield f"{result.system}: unknown {count}; perplexity {found.figures()} ({found.perplexity_signature})"
 
 
 def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:

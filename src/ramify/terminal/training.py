@@ -52,8 +52,8 @@ class _TrainingDisplay:
     def on_start(self, summary: Summary) -> None:
         for line in summary_lines(summary):
             self._print(line)
-        if (advice := summary.advice) is not None:
-            self._note(advice)
+        for note in summary.notes:
+            self._note(note)
         self.epochs = summary.epochs
         first = min(summary.epochs_done + 1, summary.epochs)
         self.task = self.bar.add_task("", total=self.epochs, epoch=f"{first}/{self.epochs}", status="starting")
@@ -156,6 +156,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         trees = ", with trees, which are scored but choose nothing" if summary.dev_has_trees else ""
         yield f"dev     {Path(summary.dev_source).name}: {summary.dev:,} sentences{trees}"
     yield f"words   {summary.words:,} to train on, {summary.vocabulary:,} different ones in the vocabulary"
+    rule = f"; words seen fewer than {summary.min_count} times are unknown" if summary.min_count > 1 else ""
+    yield f"unknown {summary.unknown} in training, {summary.dev_unknown} on dev{rule}"
     sizes = ", ".join(f"{name} {size:,}" for name, size in summary.sizes.items())
     yield f"model   {summary.model}, {sizes}: {summary.parameters:,} parameters"
     done = f", {summary.epochs_done:,} done before" if summary.epochs_done else ""

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ramify.corpus.vocabulary import UnknownCount
 from ramify.files import write_atomically
 from ramify.naming import CONFIG
 from ramify.parser.folder import CARD
@@ -20,6 +21,9 @@ def write_card(folder: Path, record: dict[str, Any]) -> None:
         "Family": config["model"],
         ", ".join(sizes).capitalize(): ", ".join(str(size) for size in sizes.values()),
         "Vocabulary": f"{grammar['words']:,} words, `<unk>` among them",
+        "Unknown words in training, on dev": ", ".join(
+            str(UnknownCount(**config["unknown_words"][name])) for name in ("train", "dev")
+        ),
         "Trained on": _data(data["train"]),
         "Chosen by the likelihood of": _data(data["dev"]),
         "Leaves of trees taken for words": f"`{config['words']}`",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,9 +14,10 @@ from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.reading import TEXT_WORDS, Corpus, learn_splitter, read_sentences, split_paths
+from ramify.corpus.spelling import Spelling
 from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
-from ramify.corpus.vocabulary import Vocabulary
+from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary, count_words
 from ramify.errors import RamifyError
 from ramify.parser.folder import LEARNT_FROM_TEXT
 from ramify.training.settings import Settings
@@ -40,6 +42,17 @@ class Data:
     """Whether the dev set was taken from the training data"""
     dropped: Mapping[str, int]
     """What was left out of the training data, by reason; of held-out sentences too"""
+    spelling: Spelling
+    """Of all words of the training text, whichever of them the vocabulary keeps"""
+    min_count: int
+
+    @cached_property
+    def unknown(self) -> dict[str, UnknownCount]:
+        """In the sentences to learn from and to choose the model by."""
+        return {
+            name: self.vocabulary.count_unknown(parse.words for parse in corpus.parses)
+            for name, corpus in (("train", self.train), ("dev", self.dev))
+        }
 
     def describe(self) -> dict[str, Any]:
         """In terms of JSON: what a model's config tells about its data."""
@@ -54,6 +67,10 @@ class Data:
                     "dropped": dict(corpus.dropped),
                 }
                 for name, corpus in (("train", self.train), ("dev", self.dev))
+            },
+            "unknown_words": {
+                "min_count": self.min_count,
+                **{name: asdict(count) for name, count in self.unknown.items()},
             },
         }
 
@@ -91,14 +108,19 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
         dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind, text_rules=rules)
         rule_of_dev = (word_rule or word_rule_for(dev)) if dev.has_trees else TEXT_WORDS
         dev_set = dev.words_only(rule_of_dev)
-    vocabulary = Vocabulary.build((p.words for p in train.parses), settings.vocabulary, normal_form)
+    counts = count_words((p.words for p in train.parses), normal_form)
+    min_count = settings.min_count or _default_min_count(counts, settings.vocabulary, train.has_trees)
+    vocabulary = Vocabulary.from_counts(counts, settings.vocabulary, normal_form, min_count)
+    if len(vocabulary) == 1 and min_count > 1:
+        raise RamifyError(f"{train.source}: no word is there {min_count} times or more; lower min_count.")
+    spelling = Spelling.learnt_from(word for word, _ in counts.most_common() if word != UNKNOWN)
     train, dev_set = train.of_lengths(2, settings.max_length), dev_set.of_lengths(2)
     _check_lengths(train, dev_set, held_out, settings.max_length)
     dropped = Counter(train.dropped)
     if held_out:
         dropped.update(dev_set.dropped)
         dropped.subtract(dropped_before)  # which both of them count
-    return Data(train, dev_set, word_rule, rules, vocabulary, held_out, +dropped)
+    return Data(train, dev_set, word_rule, rules, vocabulary, held_out, +dropped, spelling, min_count)
 
 
 def _check_lengths(train: Corpus, dev: Corpus, held_out: bool, longest: int) -> None:
@@ -120,6 +142,12 @@ def _check_lengths(train: Corpus, dev: Corpus, held_out: bool, longest: int) -> 
         )
     if not dev.parses:
         raise RamifyError(f"{dev.source}: no dev sentence has 2 words or more; give more or longer ones.")
+
+
+def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -> int:
+    """1, as published for treebanks; 2 for text in which `<unk>` would not occur otherwise, so it can be learnt."""
+    keeps_every_word = UNKNOWN not in counts and len(counts) <= vocabulary
+    return 2 if not has_trees and keeps_every_word and max(counts.values(), default=0) > 1 else 1
 
 
 def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:

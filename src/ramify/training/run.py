@@ -28,7 +28,9 @@ from ramify.parser.evaluate import evaluate
 from ramify.parser.folder import (
     FILES,
     FORMAT,
+    LEARNT_FROM_TEXT,
     METRICS,
+    SPELLING,
     SPLITTER,
     VOCABULARY,
     WEIGHTS,
@@ -130,6 +132,7 @@ def _train(
     remove_unfinished(out, FILES)
     write_json(out / CONFIG, description)
     prepared.vocabulary.save(out / VOCABULARY)
+    prepared.spelling.save(out / SPELLING)
     if prepared.text_rules.splitter is not None:
         write_json(out / SPLITTER, prepared.text_rules.splitter.as_record())
         part(out, SPLITTER)  # refused now if it is too large to be loaded after the training
@@ -175,9 +178,12 @@ def _settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | 
     if CONFIG not in inside or not _holds_run(out):
         raise RamifyError(f"{out}: is not empty and holds no ramify run; give another folder.")
     if resume:
-        settings = read_config(out).get("settings")
+        config = read_config(out)
+        settings = config.get("settings")
         if not isinstance(settings, dict):
             raise RamifyError(f"{out / CONFIG}: does not tell the settings of the run; begin another one.")
+        if config["words"] == LEARNT_FROM_TEXT:
+            settings = {"min_count": 1, **settings}  # what it was before it was a setting
         return load_settings(None, settings)
     if not overwrite:
         raise RamifyError(
@@ -313,7 +319,7 @@ def judge(grammar: Grammar, data: Data, on_sentence: Callable[[], None] = lambda
     """Perplexity of the dev set, by which the model is chosen, and F1 where there are trees, which is only told."""
     if data.dev.has_trees:
         parser = Parser(grammar, data.vocabulary)
-        result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence)
+        result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence, with_coverage=False)
         return {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
     encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]
     lengths = [len(words) for words in encoded]

@@ -67,6 +67,10 @@ class Settings:
         None, "Longest training sentence of epoch 1; one word more each epoch \\[default: 30 for c-pcfg]."
     )
     vocabulary: int = _setting(10_000, "Most frequent words kept; the rest is <unk>.")
+    min_count: int | None = _setting(
+        None,
+        "Words seen fewer times are <unk> \\[default: 1; 2 for text of which --vocabulary would keep every word].",
+    )
     patience: int = _setting(5, "Stop after this many epochs without a better dev likelihood.")
     clip: float = _setting(3.0, "Cut the gradient's norm here.")
     input: str = _setting("auto", "What DATA is: text, brackets, or auto, which looks how it begins.")
@@ -99,6 +103,7 @@ class Settings:
             "batch_size",
             "batch_tokens",
             "vocabulary",
+            "min_count",
         ):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= LARGEST:

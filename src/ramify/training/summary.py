@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.corpus.cleaning import ALL_WORDS
+from ramify.corpus.vocabulary import UnknownCount
 from ramify.grammars import Grammar
 from ramify.parser.evaluate import evaluate
 from ramify.training.data import Data
@@ -36,6 +37,11 @@ class Summary:
     """Of the sentences used, with repetition"""
     vocabulary: int
     """Different words the model knows, `<unk>` among them"""
+    min_count: int
+    """Words seen fewer times are `<unk>`"""
+    unknown: UnknownCount
+    """Words of the sentences used that are not in the vocabulary"""
+    dev_unknown: UnknownCount
     model: str
     sizes: Mapping[str, int]
     """Nonterminals, preterminals and, where the family has one, rank"""
@@ -50,7 +56,17 @@ class Summary:
         return self.used + self.held_out + sum(self.dropped.values())
 
     @property
-    def advice(self) -> str | None:
+    def notes(self) -> list[str]:
+        """What may be wrong with the text."""
+        notes = [self._advice_on_symbols()]
+        if self.dev_unknown.unknown and not self.unknown.unknown:
+            notes.append(
+                "no word of the training text is unknown, so the grammar cannot learn where unknown words stand; "
+                "--min-count 2 makes words seen once unknown."
+            )
+        return [note for note in notes if note is not None]
+
+    def _advice_on_symbols(self) -> str | None:
         """What to do where there is too little text for the number of symbols; None where there is enough."""
         symbols = self.sizes["preterminals"]
         if self.words >= WORDS_PER_PRETERMINAL * symbols:
@@ -103,6 +119,9 @@ def summarise(data: Data, settings: Settings, grammar: Grammar, epochs_done: int
         dev_has_trees=data.dev.has_trees,
         words=sum(map(len, data.train.parses)),
         vocabulary=len(data.vocabulary),
+        min_count=data.min_count,
+        unknown=data.unknown["train"],
+        dev_unknown=data.unknown["dev"],
         model=settings.model,
         sizes=sizes,
         parameters=sum(parameter.numel() for parameter in grammar.parameters()),

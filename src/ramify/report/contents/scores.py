@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ramify.report.contents.section import Section, bound_note, decoder_name, name_of, provenance
+from ramify.report.contents.section import (
+    Section,
+    bound_note,
+    decoder_name,
+    name_of,
+    provenance,
+    vocabularies,
+    vocabulary_note,
+)
 from ramify.report.published import published
 from ramify.report.results import Group, Result, Runs, decoders_of, perplexity_of, spread
 from ramify.report.tables import Cell, Column, Number, Part, Table, best, columns, figure, mean, without_empty_columns
@@ -16,8 +24,9 @@ def scores(runs: Runs) -> Section | None:
 
 _INTRODUCTION = (
     "Unlabelled sentence F1 of the test set in percent: mean over seeds with the biased standard deviation, and the "
-    "best seed. Perplexity does not depend on the decoder. Baselines are trees that need no learning; oracle is the "
-    "best that binary trees can reach."
+    "best seed. Perplexity does not depend on the decoder; it can be compared only among models with the same "
+    "vocabulary, so never between treebanks. Baselines are trees that need no learning; oracle is the best that binary "
+    "trees can reach."
 )
 
 
@@ -33,22 +42,28 @@ def _table(runs: Runs, group: Group) -> Table | None:
     names = [decoder_name(decoder) for decoder in decoders]
     ours = [head.strip() for name in names for head in (f"S-F1 {name}", f"max {name}")]
     theirs = [head.strip() for name in names for head in (f"published {name}", f"published max {name}")]
-    heads = [*columns("model", "seeds", *ours, "perplexity"), *(Column(head, faint=True) for head in theirs)]
+    # Where the models know different words, their perplexities can be compared only with the spelling of the others.
+    with_spelling = any(len(of) > 1 for of in vocabularies(shown).values())
+    likelihood = ("perplexity", "perplexity with spelling") if with_spelling else ("perplexity",)
+    heads = [*columns("model", "seeds", *ours, *likelihood), *(Column(head, faint=True) for head in theirs)]
     several = len(group.models) > 1
     parts = []
     for data, models in group.models.items():
-        rows = [_model_row(model, found[data, model], decoders) for model in models if found[data, model]]
-        rows += [_baseline_row(result, len(decoders)) for result in runs.baselines(data)]
+        rows = [
+            _model_row(model, found[data, model], decoders, with_spelling) for model in models if found[data, model]
+        ]
+        rows += [_baseline_row(result, len(decoders), with_spelling) for result in runs.baselines(data)]
         if rows:
             parts.append(Part(rows, data if several else ""))
     kept = without_empty_columns(heads, (row for part in parts for row in part.rows))
     parts = [Part([tuple(row[i] for i in kept) for row in part.rows], part.heading) for part in parts]
     title = group.title if several else f"{group.title}: {next(iter(group.models))}"
-    notes = [*bound_note(shown), *provenance([*shown, *beside]), *published().remarks([*shown, *beside])]
+    notes = [*bound_note(shown), *vocabulary_note(shown), *provenance([*shown, *beside])]
+    notes += published().remarks([*shown, *beside])
     return Table(name_of("scores", group.name), title, [heads[i] for i in kept], parts, notes, "data")
 
 
-def _model_row(model: str, results: list[Result], decoders: list[str]) -> tuple[Cell, ...]:
+def _model_row(model: str, results: list[Result], decoders: list[str], with_spelling: bool) -> tuple[Cell, ...]:
     by_decoder = {decoder: [r for r in results if r.decoder == decoder] for decoder in decoders}
     # By one decoder there may be fewer results than by another, when an experiment is still at work.
     counts = [len(found) for found in by_decoder.values() if found]
@@ -59,13 +74,15 @@ def _model_row(model: str, results: list[Result], decoders: list[str]) -> tuple[
         f1 = spread(r.f1 for r in found)
         ours += [mean(f1), best(f1)]
         theirs += _published(found[0] if found else None)
-    return model, seeds, *ours, mean(perplexity_of(results)), *theirs
+    likelihood = [mean(perplexity_of(results, spelt)) for spelt in ((False, True) if with_spelling else (False,))]
+    return model, seeds, *ours, *likelihood, *theirs
 
 
-def _baseline_row(result: Result, decoders: int) -> tuple[Cell, ...]:
+def _baseline_row(result: Result, decoders: int, with_spelling: bool) -> tuple[Cell, ...]:
     """Its one score stands below the first decoder."""
     f1, others = (mean(result.spread), best(result.spread)), [None] * 2 * (decoders - 1)
-    return f"{result.model} (baseline)", None, *f1, *others, None, *_published(result), *others
+    likelihood = [None] * (2 if with_spelling else 1)
+    return f"{result.model} (baseline)", None, *f1, *others, *likelihood, *_published(result), *others
 
 
 def _published(result: Result | None) -> tuple[Cell, Cell]:

@@ -59,6 +59,28 @@ def bound_note(results: Iterable[Result]) -> list[str]:
     return [f"Perplexity of {', '.join(names)} is an upper bound: the true one is lower."] if names else []
 
 
+def vocabularies(results: Iterable[Result]) -> dict[str, dict[str, list[str]]]:
+    """By data set and vocabulary the models with a perplexity; perplexities of different vocabularies differ anyway."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for result in results:
+        if result.perplexity is not None:
+            models = found.setdefault(result.data, {}).setdefault(result.vocabulary, [])
+            if result.model not in models:
+                models.append(result.model)
+    return found
+
+
+def vocabulary_note(results: Iterable[Result]) -> list[str]:
+    """Which perplexities cannot be compared, because other words are known."""
+    return [
+        f"Perplexities of different vocabularies cannot be compared, except with spelling. {data}: "
+        + "; ".join(f"{', '.join(models)}: {vocabulary}" for vocabulary, models in found.items())
+        + "."
+        for data, found in vocabularies(results).items()
+        if len(found) > 1
+    ]
+
+
 def provenance(results: Sequence[Result]) -> list[str]:
     """Seeds, signatures and hardware of the results in a table or figure."""
     draws = {r.model: r.draws for r in results if r.is_baseline and r.draws > 1}

@@ -6,7 +6,15 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 
-from ramify.report.contents.section import Picture, Section, bound_note, decoder_note, name_of, provenance
+from ramify.report.contents.section import (
+    Picture,
+    Section,
+    bound_note,
+    decoder_note,
+    name_of,
+    provenance,
+    vocabulary_note,
+)
 from ramify.report.figures.symbols import draw_symbols
 from ramify.report.record import whole
 from ramify.report.results import Result, Runs, perplexity_of, spread
@@ -43,7 +51,7 @@ def symbols(runs: Runs) -> Section | None:
         folded = series.data != runs.datasets[0]
         everything = [r for of in series.runs.values() for r in of]
         also = series.other_differences()
-        notes = [decoder_note(everything), *bound_note(everything)]
+        notes = [decoder_note(everything), *bound_note(everything), *vocabulary_note(everything)]
         notes += [f"The runs also differ in {', '.join(also)}."] if also else []
         notes += provenance(everything)
         name, title = name_of("symbols", series.data, series.name), f"{series.name} on {series.data}"

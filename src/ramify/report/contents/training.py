@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ramify.report.contents.section import Picture, Section, bound_note, name_of, provenance
+from ramify.report.contents.section import Picture, Section, bound_note, name_of, provenance, vocabulary_note
 from ramify.report.figures.curves import draw_curves
 from ramify.report.results import Result, Runs, spread
 from ramify.report.tables import Cell, Number, Part, Table, columns, figure, mean
@@ -70,7 +70,7 @@ def curves(runs: Runs) -> Section | None:
                 partial(draw_curves, perplexity, f1, runs.looks),
                 "Perplexity of the dev set, by which the best epoch is chosen, and its S-F1, which is only told, after "
                 "each epoch: a thin line a seed, marks at the mean of those that trained so long.",
-                [*bound_note(shown), *provenance(shown)],
+                [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)],
                 folded=unit.folded,
             )
         )
@@ -101,7 +101,7 @@ def every_run(runs: Runs) -> Section | None:
             figure(r.seconds_per_epoch, 1),
             figure(r.parameters, 0),
             figure(r.memory_mb, 0),
-            r.signature,
+            " | ".join(filter(None, (r.signature, r.perplexity_signature))),
             r.machine,
             r.path,
         )
@@ -110,5 +110,6 @@ def every_run(runs: Runs) -> Section | None:
     if not rows:
         return None
     title, note = f"All {len(rows)} results", "One row a seed and decoder."
-    table = Table("runs", title, heads, [Part(rows)], [note], folded=True, in_print=False)
+    notes = [note, *vocabulary_note(runs.results)]
+    table = Table("runs", title, heads, [Part(rows)], notes, folded=True, in_print=False)
     return Section("Every run", "", [table])

@@ -1,0 +1,122 @@
+"""How words are spelt: a character model that gives every string a probability.
+
+A word outside the vocabulary is `<unk>` to a grammar. The probability of its spelling, multiplied by that of `<unk>`,
+gives text the same kind of probability whatever the vocabulary, so that vocabularies can be compared.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from ramify.errors import RamifyError
+from ramify.files import write_atomically
+
+ORDER = 5
+"""A character depends on the four before it."""
+SYMBOLS = 0x110001
+"""All code points of Unicode, and the end of the word."""
+END = ""
+MOST_CHARACTERS = 250_000
+"""The model is learnt from word types, the most frequent first, that together have about this many characters."""
+LARGEST_FILE = 12 << 20
+"""No model learnt from that many characters takes more bytes."""
+
+Counts = dict[str, int]
+
+
+class Spelling:
+    """Character n-grams with Witten-Bell smoothing (Witten and Bell 1991), down to a uniform distribution.
+
+    `events` counts which character, or `END`, follows a context. A context of fewer than four characters is the
+    beginning of a word. The counts of shorter contexts follow from these. Back-off goes from the beginning of a word
+    to the same characters anywhere, and then drops the first character, one at a time.
+    """
+
+    def __init__(self, events: Mapping[str, Mapping[str, int]], symbols: int = SYMBOLS) -> None:
+        self._events = events
+        self._symbols = symbols
+
+    @classmethod
+    def learnt_from(cls, words: Iterable[str], symbols: int = SYMBOLS) -> Spelling:
+        """From normalised words, each of which counts once."""
+        events: dict[str, Counts] = {}
+        characters = 0
+        for word in words:
+            if characters >= MOST_CHARACTERS:
+                break
+            for context, following in _contexts(word[: MOST_CHARACTERS - characters]):
+                follows = events.setdefault(context, {})
+                follows[following] = follows.get(following, 0) + 1
+            characters += len(word) + 1
+        return cls(events, symbols)
+
+    def log_probability(self, word: str) -> float:
+        """Of a normalised word and its end, in nats; finite for every string."""
+        return sum(math.log(self.probability(context, following)) for context, following in _contexts(word))
+
+    def probability(self, context: str, following: str) -> float:
+        """Of a character, or `END`, after a context: four characters, or fewer at the beginning of a word."""
+        found = 1 / self._symbols
+        counted = (self._anywhere.get(context[start:]) for start in range(len(context), -1, -1))
+        at_beginning = self._events.get(context) if len(context) < ORDER - 1 else None
+        for counts in chain(counted, [at_beginning]):
+            if counts:
+                kinds = len(counts)
+                found = (counts.get(following, 0) + kinds * found) / (sum(counts.values()) + kinds)
+        return found
+
+    @cached_property
+    def _anywhere(self) -> dict[str, Counts]:
+        """What follows a context wherever it stands in a word."""
+        found: dict[str, Counts] = {}
+        for context, counts in self._events.items():
+            for start in range(len(context) + 1):
+                follows = found.setdefault(context[start:], {})
+                for following, count in counts.items():
+                    follows[following] = follows.get(following, 0) + count
+        return found
+
+    def save(self, path: Path) -> None:
+        """As JSON: the same words, the same bytes."""
+        record = {"order": ORDER, "events": self._events}
+        text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        write_atomically(path, text.encode("utf-8", "backslashreplace"))
+
+    @classmethod
+    def load(cls, path: Path) -> Spelling:
+        """What `save` wrote, checked before it is used."""
+        try:
+            if path.stat().st_size > LARGEST_FILE:
+                raise RamifyError(f"{path}: is larger than {LARGEST_FILE >> 20} MB; this is not a model of spelling.")
+            record = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise RamifyError(f"{path}: cannot be read as JSON ({error}).") from error
+        if not _is_model(record):
+            raise RamifyError(f"{path}: is not a model of spelling that this version knows; fetch the folder again.")
+        return cls(record["events"])
+
+
+def _contexts(word: str) -> Iterator[tuple[str, str]]:
+    """Each character, and the end, after its context."""
+    for place in range(len(word) + 1):
+        yield word[max(0, place - ORDER + 1) : place], word[place : place + 1]
+
+
+def _is_model(record: Any) -> bool:
+    return (
+        isinstance(record, dict)
+        and record.get("order") == ORDER
+        and isinstance(record.get("events"), dict)
+        and all(
+            len(context) < ORDER
+            and isinstance(counts, dict)
+            and all(len(each) <= 1 and type(n) is int and 0 < n <= MOST_CHARACTERS for each, n in counts.items())
+            for context, counts in record["events"].items()
+        )
+    )

@@ -1,0 +1,112 @@
+"""How probable a text is to a model, and how much of the text its vocabulary covers.
+
+A perplexity depends on the vocabulary: the fewer words are known, the fewer there are to choose from, and the lower it
+is. Two figures stand beside it. With spelling, every unknown word costs what its characters cost under a fixed model of
+spelling, so that the event is the same whatever the vocabulary. Of known words, the unknown ones are left open: any
+word may stand there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ramify.corpus.vocabulary import NO_WORDS, UnknownCount, Vocabulary
+from ramify.evaluation.scores import perplexity_of_total
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Log-probabilities in nats, of one sentence or of several added up; each sentence has one end."""
+
+    sentences: int = 0
+    count: UnknownCount = NO_WORDS
+    log_probability: float = 0.0
+    known_log_probability: float = 0.0
+    """Of the known words, with any word at the places of the others; of a compound grammar a lower bound, too"""
+    spelling_log_probability: float | None = 0.0
+    """Of the unknown words, given that they are unknown; None without a model of spelling"""
+
+    def __add__(self, other: Likelihood) -> Likelihood:
+        spelling = (self.spelling_log_probability, other.spelling_log_probability)
+        return Likelihood(
+            self.sentences + other.sentences,
+            self.count + other.count,
+            self.log_probability + other.log_probability,
+            self.known_log_probability + other.known_log_probability,
+            None if spelling[0] is None or spelling[1] is None else spelling[0] + spelling[1],
+        )
+
+    @property
+    def perplexity(self) -> float:
+        """With every unknown word as `<unk>`."""
+        return perplexity_of_total(self.log_probability, self.count.words + self.sentences)
+
+    @property
+    def perplexity_with_spelling(self) -> float | None:
+        """With every unknown word as `<unk>` and its characters."""
+        if self.spelling_log_probability is None:
+            return None
+        total = self.log_probability + self.spelling_log_probability
+        return perplexity_of_total(total, self.count.words + self.sentences)
+
+    @property
+    def perplexity_of_known_words(self) -> float:
+        """Without the unknown words, which do not count as places either."""
+        return perplexity_of_total(self.known_log_probability, self.count.known + self.sentences)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What stands beside the perplexity of a text: unknown words, and the perplexities that allow for them."""
+
+    vocabulary: int
+    """Words of the vocabulary, `<unk>` among them"""
+    words: int
+    """Of the text"""
+    unknown: int
+    unknown_rate: float
+    """In percent"""
+    perplexity_with_spelling: float | None
+    """None for a model that came without a model of spelling"""
+    perplexity_of_known_words: float
+    perplexity_signature: str | None
+    """Perplexities can be compared where this is the same; None of a mean over different ones"""
+
+    @classmethod
+    def of(cls, likelihood: Likelihood, vocabulary: Vocabulary) -> Coverage:
+        """Of a text that has this likelihood under a model with this vocabulary."""
+        count = likelihood.count
+        return cls(
+            vocabulary=len(vocabulary),
+            words=count.words,
+            unknown=count.unknown,
+            unknown_rate=count.rate,
+            perplexity_with_spelling=likelihood.perplexity_with_spelling,
+            perplexity_of_known_words=likelihood.perplexity_of_known_words,
+            perplexity_signature=f"vocabulary {len(vocabulary):,} sha256:{vocabulary.set_checksum[:8]} | "
+            f"unknown {count.rate:.2f} %",
+        )
+
+    def figures(self) -> str:
+        """The two other perplexities, in words."""
+        spelling = self.perplexity_with_spelling
+        parts = ["" if spelling is None else f"with spelling {shown(spelling)}"]
+        return ", ".join(filter(None, [*parts, f"of known words {shown(self.perplexity_of_known_words)}"]))
+
+
+NOT_COMPARABLE = (
+    "Perplexities of different vocabularies cannot be compared; compare the perplexities with spelling instead."
+)
+
+
+def are_comparable(coverages: Iterable[Coverage | None]) -> bool:
+    """Whether perplexities are of the same event: the same words are known, or all words of the text are."""
+    events = {coverage and (coverage.perplexity_signature if coverage.unknown else "") for coverage in coverages}
+    return len(events) <= 1
+
+
+def shown(perplexity: float) -> str:
+    """A perplexity as it is printed."""
+    return f"{perplexity:,.1f}" if math.isfinite(perplexity) else "inf"
