@@ -43,6 +43,13 @@ def test_sentences_are_averaged_and_counts_are_pooled() -> None:
     assert scores.exact_match == 50
 
 
+def test_only_equal_sets_match_exactly() -> None:
+    gold, both = [array([(0, 2)])], [array([(0, 2), (2, 4)])]
+    assert span_f1(gold, both, [5]).exact_match == 0
+    assert span_f1(both, gold, [5]).exact_match == 0
+    assert span_f1(both, both, [5]).exact_match == 100
+
+
 def test_corpus_f1_is_the_harmonic_mean_of_precision_and_recall() -> None:
     # One predicted span, and it is right; the second sentence has four gold spans and no prediction.
     gold = [array([(0, 2)]), array([(0, 2), (2, 4), (4, 6), (0, 4)])]

@@ -52,6 +52,11 @@ def test_equal_systems_do_not_differ_and_sides_swap() -> None:
     assert there.permutation_p == back.permutation_p
 
 
+def test_sentences_on_which_both_are_equal_count_for_neither() -> None:
+    found = compare_f1(np.array([0.5, 0.5, 0.5, 0.5]), np.array([0.5, 0.5, 0.7, 0.1]), samples=10)
+    assert (found.better, found.worse, found.sentences) == (1, 1, 4)
+
+
 def test_the_seed_decides_the_samples() -> None:
     first, second = np.random.default_rng(3).random((2, 50))
     assert compare_f1(first, second, 500, seed=4) == compare_f1(first, second, 500, seed=4)

@@ -31,7 +31,12 @@ GROUPS = (
             ),
             Mutant("reliability_counts", "inside = end - start < n", "inside = end - start <= n"),
             Mutant("Reliability.of", "np.abs(belief - truth).sum()", "np.abs((belief - truth).sum())"),
-            Mutant("usage", "seen < MOST * total - 1e-9 * total", "seen < MOST * total"),
+            Mutant(
+                "usage",
+                "seen < MOST * total - 1e-9 * total",
+                "seen < MOST * total",
+                equivalent="a float of 0.9 times a multiple of ten is rounded to the right whole number",
+            ),
             Mutant("_cross", "k < i < m < j or i < k < j < m", "k < i < m < j"),
             Mutant("_EQUAL", '{"PRT": "ADVP"}', "{}"),
             Mutant("_counts", "(ours & theirs).total()", "len(ours & theirs)"),
