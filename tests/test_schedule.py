@@ -112,7 +112,7 @@ def test_the_curriculum_admits_one_word_more_each_epoch() -> None:
 @pytest.mark.parametrize("kind", ["compound", "dropout"])
 def test_every_batch_has_noise_of_its_own_which_follows_from_its_place(kind: str) -> None:
     settings = Settings(batch_size=2, dropout=0.3 if kind == "dropout" else 0.0)
-    recorded, data = Recorded(settings, compound=kind == "compound"), sentences()
+    recorded, data = Recorded(settings, compound=kind == "compound"), sentences(10)
     recorded.run(1, data)
     first = list(recorded.noise)
     recorded.run(2, data)

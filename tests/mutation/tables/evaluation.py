@@ -46,6 +46,7 @@ GROUPS = (
         "evaluation, labels and other systems",
         (
             "test_labels.py",
+            "test_usage.py",
             "test_baselines.py",
             "test_induced.py",
             "test_alignment.py",
