@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types layers pytest clean
+.PHONY: demo test lint types layers pytest mutants clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/ramify demo
@@ -22,6 +22,11 @@ layers: $(INSTALLED)
 
 pytest: $(INSTALLED)
 	$(VENV)/bin/pytest
+
+# Small defects, made one at a time, that the tests must notice. It takes an hour or two, so it is no part of `make test`;
+# MUTANTS='-k networks --jobs 2' tries those with "networks" in their description, two at a time.
+mutants: $(INSTALLED)
+	$(VENV)/bin/python -m tests.mutation $(MUTANTS)
 
 # constraints.txt pins the versions that were tested; pyproject.toml says what ramify works with.
 $(INSTALLED): pyproject.toml constraints.txt

@@ -1,10 +1,20 @@
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 PROJECT = Path(__file__).resolve().parent.parent
+
+# A job in the background of a script (`nohup pytest &`) ignores Ctrl-C, and so would all processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Matplotlib would leave a list of the fonts in the home folder.
+FONTS = PROJECT / ".pytest_cache" / "matplotlib"
+FONTS.mkdir(parents=True, exist_ok=True)
+os.environ.setdefault("MPLCONFIGDIR", str(FONTS))
 
 # A busy machine must not make a property fail.
 settings.register_profile("ramify", deadline=None)

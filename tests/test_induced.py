@@ -131,6 +131,11 @@ def test_subtypes_are_the_nonterminals_of_some_size():
     assert subtypes_of(first_words, words=1)[0].first_words == (("in", 40),)
 
 
+def test_a_small_share_is_no_subtype_however_often_it_occurs():
+    first_words = {"NT-1": Counter(the=900), "NT-2": Counter(a=100), "NT-3": Counter(an=15)}
+    assert [subtype.nonterminal for subtype in subtypes_of(first_words)] == ["NT-1", "NT-2"]
+
+
 def test_the_record_is_plain_json_with_the_most_frequent_first():
     gold = trees(*["(S (PP (T of) (T it)) (VP (T a) (T b)))"] * 9, *["(S (PP (T in) (T it)) (VP (T a) (T b)))"] * 6)
     predicted = trees(

@@ -23,7 +23,8 @@ def test_recall_by_label_counts_every_label_of_a_chain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "cut"), [("NP-SBJ-1", "NP"), ("NP=2", "NP"), ("-LRB-", "-LRB-"), ("", ""), ("S", "S")]
+    ("label", "cut"),
+    [("NP-SBJ-1", "NP"), ("NP=2", "NP"), ("-LRB-", "-LRB-"), ("=", "="), ("", ""), ("S", "S")],
 )
 def test_function_tags_are_cut(label: str, cut: str) -> None:
     assert category(label) == cut

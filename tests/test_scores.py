@@ -43,6 +43,21 @@ def test_sentences_are_averaged_and_counts_are_pooled() -> None:
     assert scores.exact_match == 50
 
 
+def test_only_equal_sets_match_exactly() -> None:
+    gold, both = [array([(0, 2)])], [array([(0, 2), (2, 4)])]
+    assert span_f1(gold, both, [5]).exact_match == 0
+    assert span_f1(both, gold, [5]).exact_match == 0
+    assert span_f1(both, both, [5]).exact_match == 100
+
+
+def test_corpus_f1_is_the_harmonic_mean_of_precision_and_recall() -> None:
+    # One predicted span, and it is right; the second sentence has four gold spans and no prediction.
+    gold = [array([(0, 2)]), array([(0, 2), (2, 4), (4, 6), (0, 4)])]
+    scores = span_f1(gold, [array([(0, 2)]), array([])], [3, 7])
+    assert (scores.precision, scores.recall) == (100, 20)
+    assert scores.corpus_f1 == pytest.approx(2 * 100 * 20 / 120)
+
+
 @pytest.mark.parametrize("convention", ["tn", "kim"])
 def test_sides_without_spans(convention: Convention) -> None:
     assert sentence_f1([(0, 2)], [(0, 2)], 2, convention) == 100

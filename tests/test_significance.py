@@ -18,6 +18,16 @@ def test_the_permutation_test_comes_near_the_exact_one() -> None:
     assert found.difference == pytest.approx(100 * gain.mean())
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_bootstrap_test_is_two_sided_and_comes_near_the_exact_one(sign: int) -> None:
+    gain = sign * np.array([0.9, 0.4, -0.5, 0.3, -0.2])
+    means = np.array([np.mean(drawn) for drawn in product(gain, repeat=5)])
+    exact = 2 * min(np.mean(means <= 0), np.mean(means >= 0))
+    found = compare_f1(np.zeros(5), gain, samples=20_000)
+    assert 0.1 < exact < 0.9
+    assert found.bootstrap_p == pytest.approx(exact, abs=0.02)
+
+
 def test_the_bootstrap_interval_is_about_two_standard_errors_each_way() -> None:
     rng = np.random.default_rng(1)
     first = rng.random(1500)
@@ -40,6 +50,11 @@ def test_equal_systems_do_not_differ_and_sides_swap() -> None:
     assert there.difference == -back.difference
     assert there.low == pytest.approx(-back.high)
     assert there.permutation_p == back.permutation_p
+
+
+def test_sentences_on_which_both_are_equal_count_for_neither() -> None:
+    found = compare_f1(np.array([0.5, 0.5, 0.5, 0.5]), np.array([0.5, 0.5, 0.7, 0.1]), samples=10)
+    assert (found.better, found.worse, found.sentences) == (1, 1, 4)
 
 
 def test_the_seed_decides_the_samples() -> None:

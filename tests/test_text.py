@@ -87,6 +87,13 @@ def test_what_is_punctuation_follows_the_trees() -> None:
     assert Punctuation.from_record(Punctuation(keep=True).as_record()) == Punctuation(keep=True)
 
 
+def test_a_form_seen_as_word_and_as_punctuation_is_a_word() -> None:
+    trees = "(S (PU o) (NN o) (PU x) (NN y) (PU -) (NN -))"  # a bullet and a letter, and a dash that is a word too
+    punctuation = Punctuation.from_trees(list(read_brackets([trees], "here")), WordRule.from_name("PU"))
+    assert [form for form in "oxy-" if form in punctuation] == ["x"]
+    assert (punctuation.also, punctuation.never) == ({"x"}, {"-"})
+
+
 @pytest.mark.parametrize(
     "record", [None, {}, {"rule": "x"}, {"rule": "unicode"}, {"rule": "unicode", "also": 1, "never": []}]
 )

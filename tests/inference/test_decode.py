@@ -8,6 +8,7 @@ import torch
 
 from ramify.inference.decode import best_trees, mbr, mbr_labelled
 from ramify.inference.low_rank import marginals
+from ramify.inference.rules import Marginals
 from tests.inference.brute_force import bracketings, spans_of
 from tests.inference.random_rules import random_rules
 
@@ -26,6 +27,17 @@ def test_no_tree_has_a_higher_expected_score(decoder, field):
         best = max(sum(float(scores[b, i, j]) for i, j in wide(spans_of(tree))) for tree in bracketings(0, length))
         assert spans.shape == (length - 1, 2)
         assert sum(float(scores[b, i, j]) for i, j in spans) == pytest.approx(best)
+
+
+def test_spans_and_their_labels_can_ask_for_different_trees():
+    """A span that is more probable may have labels that are less."""
+    spans, labels = torch.zeros(1, 4, 4), torch.zeros(1, 4, 4)
+    spans[0, 0, 2], spans[0, 1, 3] = 0.6, 0.4
+    labels[0, 0, 2], labels[0, 1, 3] = 0.2, 0.35
+    numbers, tags = torch.zeros(1, 4, 4, dtype=torch.long), torch.zeros(1, 3, dtype=torch.long)
+    found = Marginals(torch.zeros(1), spans, numbers, labels, tags, torch.ones(1, 3))
+    assert mbr(found, torch.tensor([3]))[0].tolist() == [[0, 3], [0, 2]]
+    assert mbr_labelled(found, torch.tensor([3]))[0].tolist() == [[0, 3], [1, 3]]
 
 
 def test_the_result_is_a_tree_in_preorder():

@@ -1,0 +1,144 @@
+"""Mutants tried one at a time, each in its own copy of the package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tests.mutation.mutants import Group, Mutant, TableError, find
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGE = PROJECT / "src" / "ramify"
+LEAST_SECONDS, COMPILATION_SECONDS = 120, 300
+"""A mutant's tests may take three times as long as without it, but at least so long; and more if they compile."""
+FIRST_RUN_SECONDS = 3600
+
+Outcome = Literal["killed", "timed out", "survived", "equivalent", "table error"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a mutant."""
+
+    group: Group
+    mutant: Mutant
+    outcome: Outcome
+    seconds: float = 0.0
+    note: str = ""
+
+
+class Runner:
+    """Tries mutants in copies of the package within a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sound = folder / "sound" / "ramify"
+        shutil.copytree(PACKAGE, self._sound)
+        self._usual_seconds: dict[tuple[str, ...], float] = {}
+
+    def check(self, group: Group) -> str:
+        """Run a group's tests without a mutant, which also fills the caches; gives the output if they fail."""
+        if group.tests in self._usual_seconds:
+            return ""
+        started = time.monotonic()
+        code, output = _run_tests(self._sound.parent, group, FIRST_RUN_SECONDS)
+        # Once more would tell how long it takes without compiling; the limit is generous instead.
+        self._usual_seconds[group.tests] = time.monotonic() - started
+        return "" if code == 0 else output
+
+    def attempt(self, group: Group, mutant: Mutant, number: int) -> Result:
+        """Run a group's tests with one of its mutants."""
+        if mutant.equivalent:
+            return Result(group, mutant, "equivalent", note=mutant.equivalent)
+        started = time.monotonic()
+        copy = self._folder / str(number)
+        try:
+            place = find(mutant, self._sound)
+            shutil.copytree(self._sound, copy / "ramify")
+            (copy / "ramify" / place.file).write_text(place.source, encoding="utf-8")
+            limit = max(LEAST_SECONDS, 3 * self._usual_seconds.get(group.tests, 0.0))
+            if place.is_kernel:
+                limit += COMPILATION_SECONDS
+                # Loops of other files may have this file's compiled into them.
+                for cached in copy.rglob("*.nb[ci]"):
+                    cached.unlink()
+            code, output = _run_tests(copy, group, limit)
+        except TableError as error:
+            return Result(group, mutant, "table error", note=str(error))
+        finally:
+            shutil.rmtree(copy, ignore_errors=True)
+        seconds = time.monotonic() - started
+        if code is None:
+            return Result(group, mutant, "timed out", seconds)
+        if code == 0:
+            return Result(group, mutant, "survived", seconds)
+        if code == 1:
+            failed = next((line for line in output.splitlines() if line.startswith("FAILED ")), "")
+            return Result(group, mutant, "killed", seconds, failed.removeprefix("FAILED ").partition(" - ")[0])
+        return Result(group, mutant, "table error", seconds, f"the tests could not be run:\n{output[-2000:]}")
+
+    def attempt_all(self, chosen: list[tuple[Group, Mutant]], jobs: int) -> list[Result]:
+        """Try mutants, so many at a time, and tell of each."""
+        with ThreadPoolExecutor(jobs) as pool:
+            waiting = [pool.submit(self.attempt, *each, number) for number, each in enumerate(chosen)]
+            results = []
+            try:
+                for future in waiting:
+                    results.append(future.result())
+                    print(_line(results[-1]), flush=True)
+            finally:  # nothing is left to do, or somebody stopped it
+                for future in waiting:
+                    future.cancel()
+                for process in list(_running):
+                    _end(process)
+        return results
+
+
+def _run_tests(path: Path, group: Group, limit: float) -> tuple[int | None, str]:
+    """The exit code of pytest, None if it took too long, and what it wrote."""
+    tests = [f"tests/{name}" for name in group.tests]
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={path / 'pytest'}"]
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment["OMP_WAIT_POLICY"] = "PASSIVE"  # several test runs at a time would wait for each other's threads
+    process = subprocess.Popen(  # in a session of its own, so that processes of the tests end with it
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=PROJECT,
+        env={**environment, "PYTHONPATH": str(path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    _running.add(process)
+    try:
+        output, _ = process.communicate(timeout=limit)
+        return process.returncode, output
+    except subprocess.TimeoutExpired:
+        return None, ""
+    finally:
+        _running.discard(process)
+        _end(process)
+
+
+_running: set[subprocess.Popen[str]] = set()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _line(result: Result) -> str:
+    note = f" ({result.note})" if result.note else ""
+    return f"{result.outcome:>11} {result.seconds:4.0f} s  {result.group.name}  {result.mutant}{note}"

@@ -1,0 +1,14 @@
+"""The mutants, one file for each room of the package, or for several small ones."""
+
+from tests.mutation.mutants import Group
+from tests.mutation.tables import applications, corpus, evaluation, grammars, inference, parser, training
+
+GROUPS: tuple[Group, ...] = (
+    *corpus.GROUPS,
+    *evaluation.GROUPS,
+    *grammars.GROUPS,
+    *inference.GROUPS,
+    *parser.GROUPS,
+    *training.GROUPS,
+    *applications.GROUPS,
+)

@@ -1,0 +1,86 @@
+"""Scores, tests of significance, labels, baselines, trees of other systems."""
+
+from tests.mutation.mutants import Group, Mutant
+
+GROUPS = (
+    Group(
+        "evaluation, scores",
+        ("test_scores.py", "test_significance.py", "test_calibration.py", "test_usage.py", "test_evalb.py"),
+        (
+            Mutant(
+                "Scores.of",
+                "percent(2 * hits, gold + predicted)",
+                "(percent(hits, predicted) + percent(hits, gold)) / 2",
+            ),
+            Mutant("Scores.of", "precision=percent(hits, predicted)", "precision=percent(hits, gold)"),
+            Mutant("Scores.of", "2 * counts.hits == counts.gold + counts.predicted", "counts.hits == counts.gold"),
+            Mutant("LENGTHS", "(11, 20)", "(11, 19)"),
+            Mutant("perplexity", "dtype=np.int64) + 1)", "dtype=np.int64))"),
+            Mutant("SpanCounts.f1", "np.maximum(both, 1), 1.0)", "np.maximum(both, 1), 0.0)"),
+            Mutant("_span_set", ">= 2\n", ">= 1\n"),
+            Mutant("_span_set", "(end - start >= 2) & ~whole", "(end - start >= 1) & ~whole"),
+            Mutant("compare_f1", "min(1.0, 2 * other_side / (1 + samples))", "min(1.0, other_side / (1 + samples))"),
+            Mutant("compare_f1", "[2.5, 97.5]", "[5, 95]"),
+            Mutant("compare_f1", "np.abs(swapped) >= abs(gain.mean())", "swapped >= abs(gain.mean())"),
+            Mutant("compare_f1", "as_large / (1 + samples)", "as_large / samples"),
+            Mutant("compare_f1", "better=int((gain > 0).sum())", "better=int((gain >= 0).sum())"),
+            Mutant(
+                "reliability_counts",
+                "np.minimum((belief * BINS).astype(np.int64), BINS - 1)",
+                "(belief * BINS).astype(np.int64) % BINS",
+            ),
+            Mutant("reliability_counts", "inside = end - start < n", "inside = end - start <= n"),
+            Mutant("Reliability.of", "np.abs(belief - truth).sum()", "np.abs((belief - truth).sum())"),
+            Mutant(
+                "usage",
+                "seen < MOST * total - 1e-9 * total",
+                "seen < MOST * total",
+                equivalent="a float of 0.9 times a multiple of ten is rounded to the right whole number",
+            ),
+            Mutant("_cross", "k < i < m < j or i < k < j < m", "k < i < m < j"),
+            Mutant("_EQUAL", '{"PRT": "ADVP"}', "{}"),
+            Mutant("_counts", "(ours & theirs).total()", "len(ours & theirs)"),
+        ),
+    ),
+    Group(
+        "evaluation, labels and other systems",
+        (
+            "test_labels.py",
+            "test_usage.py",
+            "test_baselines.py",
+            "test_induced.py",
+            "test_alignment.py",
+            "test_report.py",
+            "test_systems.py",
+            "report/test_contents.py",
+        ),
+        (
+            Mutant("recall_by_label", "1 < end - start < len(parse)", "1 < end - start <= len(parse)"),
+            Mutant("agreement", "1 - (together - of_induced) / of_gold", "1 - (together - of_gold) / of_gold"),
+            Mutant("agreement", "table.max(0).sum()", "table.max(1).sum()"),
+            Mutant(
+                "_uppermost",
+                "zip(reversed(parse.spans.tolist()), reversed(parse.labels), strict=True)",
+                "zip(parse.spans.tolist(), parse.labels, strict=True)",
+            ),
+            Mutant("category", 'label[:1] in ("-", "=")', 'label[:1] in ("-",)'),
+            Mutant("balanced", "(start + end + 1) // 2", "(start + end) // 2"),
+            Mutant("random_tree", "(end - start - 1))", "(end - start - 2))"),
+            Mutant("oracle", "if end - start >= 2}\n    # Between", "if end - start >= 3}\n    # Between"),
+            Mutant("baseline_predictions", "np.random.default_rng([seed, run])", "np.random.default_rng([seed, 0])"),
+            Mutant("label_entropy", "count / sum(row.values())", "count / _total(rows)"),
+            Mutant("Phrases.typical", "-usual[shown], len(shown), shown", "len(shown), shown"),
+            Mutant("log_odds", "sqrt(1 / here + 1 / elsewhere)", "sqrt(1 / here)"),
+            Mutant("subtypes_of", "found.total() >= LEAST_SHARE * total", "True"),
+            Mutant("Evaluation.f1_std", "np.std(self.run_f1)", "np.std(self.run_f1, ddof=1)"),
+            Mutant(
+                "score",
+                'by_convention["tn"].recall * labels.homogeneity',
+                'by_convention["tn"].precision * labels.homogeneity',
+            ),
+            Mutant("_labels", "if end - start > 1:", "if end - start > 0:"),
+            Mutant("_same", "predicted in (gold, UNKNOWN)", "predicted == gold"),
+            Mutant("_places_of_trees", "if length >= SHORTEST]", "if length > SHORTEST]"),
+        ),
+    ),
+)

@@ -1,0 +1,79 @@
+"""Networks and tables of every family, generation, lookup of rules."""
+
+from tests.mutation.mutants import Group, Mutant
+
+GROUPS = (
+    Group(
+        "grammars, networks",
+        ("grammars/test_forward.py", "grammars/test_compound.py", "grammars/test_families.py"),
+        (
+            Mutant("Residual.forward", ".relu_()).relu_()", ".relu_())"),
+            Mutant("Residual.forward", "return x + update", "return update"),
+            Mutant("SNPCFG._parts.states", "return found + symbols[rows]", "return found"),
+            Mutant("SNPCFG._parts.children.made", "(network(symbols) + symbols)", "network(symbols)"),
+            Mutant(
+                "SNPCFG._parts.children.made",
+                "self.parent(symbols[:n], z) + symbols[:n]",
+                "self.parent(symbols[:n], z)",
+            ),
+            Mutant("SNPCFG._parts.children.made", "log_softmax(-2)", "log_softmax(-1)"),
+            Mutant("BLOCKS", "BLOCKS = 3", "BLOCKS = 2"),
+            Mutant("ACTIVATIONS", '"tanh": "Tanh", "sigmoid": "Sigmoid"', '"tanh": "Sigmoid", "sigmoid": "Tanh"'),
+            Mutant("ACTIVATIONS", '"gelu": "GELU"', '"gelu": "SiLU"'),
+            Mutant("TNPCFG._parts", "slice(len(tags) - p, len(tags))", "slice(0, p)"),
+            Mutant("TNPCFG._parts", "rules(self.head, n, -1)", "rules(self.head, n, -2)"),
+            Mutant("TNPCFG.__init__", "[*to_rank, self.start[-1], self.word_layer]", "[*to_rank, self.word_layer]"),
+            Mutant("TNPCFG.__init__", "nn.Linear(embedding, rank, bias=False)", "nn.Linear(embedding, rank)"),
+            Mutant(
+                "NPCFG.__init__",
+                "[self.start_layer, self.rule_layer, self.word_layer]",
+                "[self.rule_layer, self.word_layer]",
+            ),
+            Mutant(
+                "NPCFG.shared_rules",
+                "self.start_encoder(self.start_embedding, z)",
+                "self.preterminal_encoder(self.start_embedding, z)",
+            ),
+            Mutant("SymbolLayer.forward", " + linear(z, by_sentence)[:, None]", ""),
+            Mutant("SentenceEncoder.forward", "padding_value=-torch.inf", "padding_value=0.0"),
+            Mutant("SentenceEncoder.forward", "- log_variance - 1)", "- log_variance)"),
+            Mutant("SentenceEncoder.forward", "(0.5 * log_variance).exp() * drawn", "log_variance.exp() * drawn"),
+            Mutant("normalised", "left.log_softmax(-2)", "left.log_softmax(-1)"),
+            Mutant("initialise", "if parameter.dim() > 1:", "if parameter.dim() > 2:"),
+            Mutant("initialise", 'if how == "xavier-normal" else', 'if how == "xavier-uniform" else'),
+        ),
+    ),
+    Group(
+        "grammars, tables and generation",
+        ("grammars/test_generation.py", "grammars/test_families.py", "grammars/test_lookup.py", "test_counting.py"),
+        (
+            Mutant(
+                "Sampler.draw", "agenda += (-len(labels) - 1, right, left)", "agenda += (-len(labels) - 1, left, right)"
+            ),
+            Mutant("Sampler.draw", "len(words) + pending > max_length", "len(words) + pending >= max_length"),
+            Mutant(
+                "_draw",
+                'side="right"',
+                'side="left"',
+                equivalent="differs only where a random number of 53 bits equals a running total exactly",
+            ),
+            Mutant(
+                "_Cumulative.children",
+                "component = parent if self.head is None else",
+                "component = 0 if self.head is None else",
+            ),
+            Mutant(
+                "TableGrammar.from_binary_rules",
+                "if d > m * m:",
+                "if d > m * m or True:",
+                equivalent="the same grammar in the other of its two forms",
+            ),
+            Mutant("TableGrammar.from_binary_rules", "right[rights, component] = 1", "right[lefts, component] = 1"),
+            Mutant("EMPCFG.maximise", "words + WORD_COUNT", "words"),
+            Mutant("EMPCFG.maximise", "torch.where(total > 0, renewed, parameter)", "renewed"),
+            Mutant("EMPCFG.maximise", ".clamp(min=FLOOR)", ""),
+            Mutant("Grammar.worked_out", "self if self.latent or too_large", "self if too_large"),
+            Mutant("normalisation_error", "used = head.amax(0) > 0", "used = head.amax(0) >= 0"),
+        ),
+    ),
+)

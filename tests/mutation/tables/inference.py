@@ -1,0 +1,114 @@
+"""Inside and outside passes, their kernels, the softmax over words, and decoding."""
+
+from tests.mutation.mutants import Group, Mutant
+
+_KERNELS = ("inference/test_underflow.py", "inference/test_engines.py")
+_DENSE = ("inference/test_underflow.py", "inference/test_dense.py")
+
+GROUPS = (
+    Group(
+        "inference, low-rank kernels",
+        _KERNELS,
+        (
+            Mutant("low_rank.kernels:_normalise", "total > _SMALLEST", "total > 0"),
+            Mutant("low_rank.kernels:_weighted_sum", "if peak == -np.inf:", "if peak == np.inf:"),
+            Mutant("low_rank.kernels:_weighted_sum", "fours = kept - kept % 4", "fours = kept - kept % 8"),
+            Mutant(
+                "low_rank.kernels:_weighted_sum",
+                "a_rows[kept], b_rows[kept] = weight, ",
+                "b_rows[kept], a_rows[kept] = weight, ",
+            ),
+            Mutant("low_rank.kernels:pull_from_parents", "if common > -np.inf:", "if common > -np.inf or True:"),
+            Mutant(
+                "low_rank.kernels:row_weights",
+                "min(inside[row] + outside[row] - log_z[b], bound)",
+                "inside[row] + outside[row] - log_z[b]",
+            ),
+            Mutant("low_rank.kernels:row_weights", "if log_z[b] > -np.inf:", "if log_z[b] > -np.inf or True:"),
+        ),
+    ),
+    Group(
+        "inference, dense kernels",
+        _DENSE,
+        (
+            Mutant("dense.kernels:_normalise", "total <= np.finfo(row.dtype).tiny", "total <= 0"),
+            Mutant("dense.kernels:_weights", "peak if peak > -np.inf else 0.0", "peak"),
+            Mutant("dense.kernels:weigh_inside", "bound if exponent > bound else exponent", "exponent"),
+            Mutant("dense.kernels:weigh_inside", "if log_z[b] > -np.inf:", "if log_z[b] > -np.inf or True:"),
+        ),
+    ),
+    Group(
+        "inference, scaled",
+        ("inference/test_underflow.py", "inference/test_engines.py", "inference/test_dense.py"),
+        (
+            Mutant("posterior_weights", "shifted.clamp(max=bound).exp()", "shifted.exp()"),
+            Mutant("normalise", "torch.where(peak > 0, peak, 1)", "peak"),
+            Mutant("relative", "torch.where(peak == -torch.inf, 0, peak)[..., None]", "peak[..., None]"),
+        ),
+    ),
+    Group(
+        "inference, words and decoding",
+        (
+            "inference/test_emission.py",
+            "inference/test_dropout.py",
+            "inference/test_decode.py",
+            "inference/test_together.py",
+            "inference/test_reference.py",
+            "inference/test_derivations.py",
+            "inference/test_engines.py",
+        ),
+        (
+            Mutant(
+                "_WordLogProbabilities.backward",
+                "g_bias[words].addmv_(probabilities.T, counts[rows, 0], beta=beta)",
+                "g_bias[words].addmv_(probabilities.T, counts[rows, 0], beta=0)",
+            ),
+            Mutant(
+                "_WordLogProbabilities.backward",
+                "g_weight[words].addmm_(probabilities.T, counted[rows], beta=beta)",
+                "g_weight[words].addmm_(probabilities.T, counted[rows], beta=0)",
+            ),
+            Mutant("_WordLogProbabilities.backward", "first += other", "first = other"),
+            Mutant("_log_normaliser", "total[rows] *= (peak[rows] - higher).exp2_()", "total[rows] *= 1"),
+            Mutant(
+                "_log_normaliser",
+                "higher = torch.maximum(peak[rows], logits.amax(1, keepdim=True))",
+                "higher = logits.amax(1, keepdim=True) * 0",
+            ),
+            Mutant("drawn_symbols", "kept[chances.argmax()] = True", "pass"),
+            Mutant("drawn_symbols", "chances >= rate", "chances < rate"),
+            Mutant(
+                "only_symbols",
+                "root = _normalised(rules.root.index_select(-1, nonterminals), -1)",
+                "root = rules.root.index_select(-1, nonterminals)",
+            ),
+            Mutant("only_symbols", "_normalised(binary, -2, -1)", "_normalised(binary, -1)"),
+            Mutant("mbr_labelled", "marginals.best_label_posterior", "marginals.spans"),
+            Mutant("_decode", "if score > highest:", "if score >= highest:"),
+            Mutant("KBest._start", "[: self._k] if", "[: max(1, self._k // 2)] if"),
+            Mutant(
+                "KBest._add_candidate",
+                "- below[rank].log_weight + below[rank + 1].log_weight",
+                "+ below[rank + 1].log_weight",
+            ),
+            Mutant("KBest._neighbours", "if (last.edge, neighbour[2]) not in state.seen", "if True"),
+            Mutant(
+                "drawn_with.choose",
+                'side="right"',
+                'side="left"',
+                equivalent="differs only where a random number of 53 bits equals a running total exactly",
+            ),
+            Mutant(
+                "drawn_with.choose",
+                "np.exp(log_weights - log_weights.max())",
+                "np.exp((log_weights - log_weights.max()) / 2)",
+            ),
+            Mutant("derivation_entropy", "log_z[0] - expected", "-expected"),
+            Mutant("DenseForest.edges", "kinds[k > i + 1], kinds[k < j - 1]", "kinds[k < j - 1], kinds[k > i + 1]"),
+            Mutant("log", "torch.where(positive, torch.where(positive, x, 1).log(), -torch.inf)", "x.log()"),
+            Mutant("_OfABatch.masked_words", "positions >= self.lengths", "positions > self.lengths"),
+            Mutant("_Together.backward", "gradient if before is None else before + gradient", "gradient"),
+            Mutant("worth", "work > SMALLEST_WORK", "work >= 0"),
+        ),
+    ),
+)

@@ -1,0 +1,56 @@
+"""Model folders, batches, parsing, evaluation of systems, export."""
+
+from tests.mutation.mutants import Group, Mutant
+
+GROUPS = (
+    Group(
+        "parser",
+        (
+            "test_decoders.py",
+            "test_parser.py",
+            "test_whole_sentences.py",
+            "test_export.py",
+            "test_earlier_models.py",
+            "test_systems.py",
+            "test_dense_training.py",
+            "test_training.py",
+        ),
+        (
+            Mutant("Parser.analyse_many", "done += len(window)", "done += 0"),
+            Mutant("Parser.analyse_many", "(seed, done + place)", "(0, done + place)"),
+            Mutant("Parser._windows", "len(window) == WINDOW or isinstance(given, Pause)", "len(window) == WINDOW"),
+            Mutant("Parser.strongest_rules", "-rule.probability", "rule.probability"),
+            Mutant("Analysis.put_together", "place[words.spans[:, 1] - 1] + 1", "place[words.spans[:, 1] - 1]"),
+            Mutant(
+                "Analysis.put_together",
+                "all_posteriors[place[:, None], place + 1] = posteriors[:-1, 1:]",
+                "all_posteriors[place[:, None], place] = posteriors[:-1, :-1]",
+            ),
+            Mutant("Analysis.put_together", "np.ones(N, np.float32)", "np.zeros(N, np.float32)"),
+            Mutant("decode", "found.log_probability.sub_(cost)", "found.log_probability.sub_(0)"),
+            Mutant("log_probabilities", "(found - cost)", "found"),
+            Mutant("log_probabilities", "found[lost] = inside(", "inside("),
+            Mutant("_robust_marginals", "if bool(lost.any()):", "if False:"),
+            Mutant("memory_batches", "(len(batch) + 1) * chart_bytes", "chart_bytes"),
+            Mutant(
+                "memory_batches",
+                "len(batch) == MOST_SENTENCES or ",
+                "",
+                equivalent="bounds the memory; results do not depend on how sentences are batched",
+            ),
+            Mutant("padded", "row[: len(words)] = words", "row[-len(words) :] = words"),
+            Mutant("export", "probabilities >= threshold", "probabilities > threshold"),
+            Mutant("export", "(probabilities[places] / mass)", "probabilities[places]"),
+            Mutant("export", "1 - mass / total", "mass / total"),
+            Mutant("load_tensors", 'seal.get("sha256") != _checksum(tensors, facts)', 'seal.get("sha256") is None'),
+            Mutant("load_tensors", "not bool(tensor.isfinite().all())", "False"),
+            Mutant("part", "not path.resolve().is_relative_to(folder.resolve())", "False"),
+            Mutant("load", 'len(vocabulary) != config["grammar"]["words"]', "False"),
+            Mutant(
+                "_settings_but_seed", '("seed", "device", "checkpoint_minutes")', '("device", "checkpoint_minutes")'
+            ),
+            Mutant("_mean_row", "likelihood.index(min(likelihood))", "likelihood.index(max(likelihood))"),
+            Mutant("predict", "counts = counts + reliability_counts", "counts = reliability_counts"),
+        ),
+    ),
+)

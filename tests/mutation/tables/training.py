@@ -1,0 +1,85 @@
+"""Batches, steps, schedules, data, settings and checkpoints."""
+
+from tests.mutation.mutants import Group, Mutant
+
+GROUPS = (
+    Group(
+        "training, loop",
+        ("test_schedule.py", "test_counting.py", "test_training.py"),
+        (
+            Mutant(
+                "_finish_epoch",
+                'record["dev_perplexity"] < best',
+                'record["dev_perplexity"] < before["dev_perplexity"]',
+            ),
+            Mutant("_finish_epoch", 'record["dev_perplexity"] < best', 'record["dev_perplexity"] <= best'),
+            Mutant(
+                "is_finished",
+                'last["epoch"] - last["best_epoch"] >= settings.patience',
+                'last["epoch"] - last["best_epoch"] > settings.patience',
+            ),
+            Mutant(
+                "train_epoch",
+                "np.random.default_rng([settings.seed, position.epoch])",
+                "np.random.default_rng([settings.seed, 1])",
+            ),
+            Mutant(
+                "train_epoch",
+                "np.random.default_rng([settings.seed, position.epoch])",
+                "np.random.default_rng([0, position.epoch])",
+            ),
+            Mutant("train_epoch", "** (position.epoch - 1)", "** position.epoch"),
+            Mutant("train_epoch", "len(places) * (word_ids.shape[1] + 1)", "len(places) * word_ids.shape[1]"),
+            Mutant(
+                "train_epoch",
+                "noise_for(settings.seed, position.epoch, position.batches)",
+                "noise_for(settings.seed, position.epoch, 0)",
+            ),
+            Mutant("train_epoch", "len(words) <= longest", "len(words) < longest"),
+            Mutant("train_epoch", "batches[position.batches :]", "batches"),
+            Mutant("equal_length_batches", "[batches[i] for i in rng.permutation(len(batches))]", "batches"),
+            Mutant("equal_length_batches", "rng.permutation(len(sentences)).tolist()", "range(len(sentences))"),
+            Mutant("equal_length_batches", "max(1, batch_tokens // length)", "batch_tokens // length + 1"),
+            Mutant("noise_for", "[seed, epoch, batch]", "[seed, batch]"),
+            Mutant("train_step", "(1 if counted else B)", "1"),
+            Mutant("train_step", "inside(rules) - cost", "inside(rules)"),
+            Mutant("optimizer_for", "(0.75, 0.999)", "(0.9, 0.999)"),
+            Mutant("Settings.longest_in", "first + epoch - 1", "first + epoch"),
+        ),
+    ),
+    Group(
+        "training, Adam",
+        ("test_training.py",),
+        (
+            Mutant("ClippedAdam.step", "min(1.0, self.clip / (norm + 1e-6))", "self.clip / (norm + 1e-6)"),
+            Mutant("ClippedAdam.step", 'group["lr"] / (1 - beta1**steps)', 'group["lr"]'),
+            Mutant("ClippedAdam.step", "1 / math.sqrt(1 - beta2**steps)", "1.0"),
+            Mutant("update", "(g * g - square[k]) * square_rate", "(g - square[k]) * square_rate"),
+            Mutant("_shares", "total * (k + 1) // count - before", "total * (k + 1) // count"),
+        ),
+    ),
+    Group(
+        "training, data and runs",
+        ("test_schedule.py", "test_training.py", "test_text.py", "test_resume.py"),
+        (
+            Mutant("prepare", "dev_set.of_lengths(2)", "dev_set.of_lengths(2, settings.max_length)"),
+            Mutant(
+                "prepare",
+                "(p.words for p in train.parses)",
+                "(p.words for p in train.of_lengths(2, settings.max_length).parses)",
+            ),
+            Mutant("prepare", "if i % every", "if i"),
+            Mutant("judge", "round(result.scores.sentence_f1, 2)", "round(result.scores.corpus_f1, 2)"),
+            Mutant("Position.next_epoch", "records=self.records", "records=[]"),
+            Mutant("FREE_TO_CHANGE", '"epochs", "patience"', '"epochs", "patience", "seed"'),
+            Mutant("check_same", 'for name in ("grammar", "words", "text")', 'for name in ("grammar", "words")'),
+            Mutant(
+                "_converted",
+                "if wanted is float and type(value) is int:",
+                "if wanted is float and isinstance(value, int):",
+            ),
+            Mutant("Settings.sizes", "p if p > 200 else 200", "p if p >= 200 else 200", equivalent="200 either way"),
+            Mutant("Settings.sizes", "max(1, p // 2)", "p // 2"),
+        ),
+    ),
+)

@@ -1,0 +1,56 @@
+"""The table of mutants fits the code: `make mutants` tries them, which takes far longer than other tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ramify
+from tests.mutation.mutants import Mutant, TableError, find
+from tests.mutation.running import PROJECT
+from tests.mutation.tables import GROUPS
+
+PACKAGE = Path(ramify.__file__).parent
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_every_mutant_has_its_place_and_its_tests(group) -> None:
+    assert all((PROJECT / "tests" / name).exists() for name in group.tests)
+    wrong = []
+    for mutant in group.mutants:
+        try:
+            place = find(mutant, PACKAGE)
+            assert place.source != (PACKAGE / place.file).read_text(encoding="utf-8")
+        except TableError as error:
+            wrong.append(str(error))
+    assert not wrong, "change the table with the code"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    (tmp_path / "one.py").write_text("def f():\n    return 1 + 1\n\n\nclass A:\n    def f(self):\n        return 2\n")
+    (tmp_path / "two.py").write_text("SIZE = 2\n\n\ndef f():\n    def g():\n        return 2\n\n    return 2 + g()\n")
+    return tmp_path
+
+
+def test_a_mutant_changes_its_symbol_alone(package: Path) -> None:
+    assert find(Mutant("A.f", "2", "3"), package).source.count("return 1 + 1") == 1
+    assert find(Mutant("two:f", "2 + g", "3 + g"), package).source.startswith("SIZE = 2\n")
+    assert "SIZE = 3" in find(Mutant("SIZE", "2", "3"), package).source
+    assert find(Mutant("f.g", "2", "3"), package).source.count("3") == 1
+
+
+@pytest.mark.parametrize(
+    ("mutant", "reason"),
+    [
+        (Mutant("f", "return", "return 1 +"), "3 times.*one.py, two.py"),
+        (Mutant("h", "1", "2"), "no such symbol"),
+        (Mutant("one:f", "1", "2"), "2 times"),
+        (Mutant("one:f", "3", "2"), "0 times"),
+        (Mutant("A.f", "return", "return return"), "no Python"),
+    ],
+)
+def test_a_mutant_without_a_place_is_an_error_of_the_table(package: Path, mutant: Mutant, reason: str) -> None:
+    with pytest.raises(TableError, match=reason):
+        find(mutant, package)
