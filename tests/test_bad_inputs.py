@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -14,7 +15,8 @@ from safetensors.torch import load_file
 
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
-from ramify.parser.tensors import save_tensors
+from ramify.parser.folder import empty_grammar, read_config
+from ramify.parser.tensors import save_tensors, shapes_of
 from tests.command import ramify
 
 SMALL = "--preterminals 8 --rank 8 --embedding 16 --epochs 1 --batch-size 16".split()
@@ -86,6 +88,21 @@ def flips_a_bit(place: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-3] ^= 4
     path.write_bytes(content)
+
+
+def declares_what_is_not_there(place: Path) -> None:
+    """Weights of the right shapes for a larger config, in a file that is a hole."""
+    configures(embedding=1500)(place)
+    model = place / "model"
+    shapes = shapes_of(empty_grammar(model, read_config(model)).state_dict())
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        start, end = end, end + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
+    written = json.dumps(header).encode()
+    with (model / "model.safetensors").open("wb") as handle:
+        handle.write(len(written).to_bytes(8, "little") + written)
+        handle.truncate(8 + len(written) + end)
 
 
 def nothing(_: Path) -> None:
@@ -310,6 +327,36 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "weights with a bit flipped": (flips_a_bit, PARSE.format("text"), "model.safetensors: its checksum does not fit"),
     "weights that are no numbers": (weighs(float("nan")), PARSE.format("text"), "holds numbers that are not finite"),
+    "a config of megabytes": (
+        writes("model/config.json", '{"x": [' + "[]," * 10**6 + "[]]}"),
+        PARSE.format("text"),
+        "config.json: is larger than",
+    ),
+    "a splitter of brackets": (
+        lambda p: [
+            configures(text={"tokenise": "none", "normal_form": "NFC", "split_sentences": True})(p),
+            (p / "model" / "splitter.json").write_text('{"abbreviations": [' + "[]," * 10**6 + "[]]}"),
+        ],
+        PARSE.format("text"),
+        "splitter.json: cannot be read as JSON (too many brackets)",
+    ),
+    "a vocabulary of megabytes": (writes("model/vocab.txt", "<unk>\n" + "a\n" * 10**6), PARSE.format("text"), "vocab"),
+    "a vocabulary of more words": (
+        lambda p: (p / "model" / "vocab.txt").write_text((p / "model" / "vocab.txt").read_text() + "one-more\n"),
+        PARSE.format("text"),
+        "vocab.txt: holds more than the",
+    ),
+    "more words than any model has": (
+        configures(grammar={"words": 2_000_000}),
+        PARSE.format("text"),
+        "words must be a whole number from 1 to 1,000,001",
+    ),
+    "weights with a header of megabytes": (
+        writes("model/model.safetensors", (10**7).to_bytes(8, "little") + b" " * 10**7),
+        PARSE.format("text"),
+        "its header would have 10,000,000 bytes",
+    ),
+    "weights that are a hole": (declares_what_is_not_there, PARSE.format("text"), "are on disk; fetch the file"),
     "weights without end": (weighs(float("inf")), PARSE.format("text"), "holds numbers that are not finite"),
 }
 

@@ -133,7 +133,9 @@ def test_nltk_gets_the_same_tree() -> None:
     assert str(read_one("( (A (X a)) (B (Y b)))").to_nltk()) == "(TOP (A (X a)) (B (Y b)))"
 
 
-symbols = st.text(st.characters(exclude_characters="() \t\n\r\f\v", exclude_categories=["Cs"]), min_size=1, max_size=4)
+symbols = st.text(
+    st.characters(exclude_characters="() \t\n\r\f\v\0", exclude_categories=["Cs"]), min_size=1, max_size=4
+)
 
 
 @st.composite

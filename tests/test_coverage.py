@@ -60,7 +60,7 @@ def parser() -> Parser:
 
 def test_likelihoods_of_sentences(parser: Parser) -> None:
     sentences = ["the Dog barks".split(), "The cat barks".split(), "cats Bark".split(), ["dog"]]
-    found = list(parser.likelihoods(sentences))
+    found = [scored.likelihood for scored in parser.score_many(sentences)]
     assert [each.count for each in found] == [
         UnknownCount(3, 0), UnknownCount(3, 1), UnknownCount(2, 2), UnknownCount(1, 0)
     ]  # fmt: skip
@@ -77,7 +77,7 @@ def test_likelihoods_of_sentences(parser: Parser) -> None:
 
 def test_the_three_perplexities(parser: Parser) -> None:
     sentences = ["the dog barks".split(), "The cat barks".split(), "cats Bark".split()]
-    each = list(parser.likelihoods(sentences))
+    each = [scored.likelihood for scored in parser.score_many(sentences)]
     total = sum(each, Likelihood())
     log_p = [one.log_probability for one in each]
     assert total.perplexity == pytest.approx(perplexity(log_p, [3, 3, 2]))
@@ -89,7 +89,7 @@ def test_the_three_perplexities(parser: Parser) -> None:
 
 def test_without_a_model_of_spelling_there_is_no_such_figure(parser: Parser) -> None:
     bare = Parser(parser.grammar, parser.vocabulary)
-    total = sum(bare.likelihoods([["a", "dog"]]), Likelihood())
+    total = sum((scored.likelihood for scored in bare.score_many([["a", "dog"]])), Likelihood())
     assert total.perplexity_with_spelling is None
     assert Coverage.of(total, bare.vocabulary).perplexity_with_spelling is None
 

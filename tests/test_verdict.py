@@ -15,6 +15,7 @@ import ramify
 from ramify.cli.output import LineOutput
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
+from ramify.corpus.vocabulary import UnknownCount
 from ramify.errors import RamifyError, Stopped
 from ramify.terminal.training import duration, training_display
 from ramify.training.loop import Progress
@@ -33,6 +34,9 @@ SUMMARY = Summary(
     dev_has_trees=False,
     words=60_000,
     vocabulary=1000,
+    min_count=1,
+    unknown=UnknownCount(60_000, 12),
+    dev_unknown=UnknownCount(3000, 20),
     model="tn-pcfg",
     sizes={"nonterminals": 30, "preterminals": 60, "rank": 200},
     parameters=1234,
@@ -117,15 +121,22 @@ def test_losing_to_the_better_of_left_and_right_is_said_plainly():
 
 
 def test_advice_where_there_is_too_little_text_for_the_symbols():
-    assert SUMMARY.advice is None
-    assert replace(SUMMARY, words=300 * 60).advice is None
+    assert SUMMARY.notes == []
+    assert replace(SUMMARY, words=300 * 60).notes == []
     few = replace(SUMMARY, sizes={"nonterminals": 250, "preterminals": 500})
-    assert "120 for each" in few.advice
-    assert "--preterminals 200" in few.advice
-    tiny = replace(SUMMARY, words=500).advice
+    (advice,) = few.notes
+    assert "120 for each" in advice
+    assert "--preterminals 200" in advice
+    (tiny,) = replace(SUMMARY, words=500).notes
     assert "give more text" in tiny
     assert "--preterminals" not in tiny
-    assert few.advice in printed(lambda on: on["on_start"](few))
+    assert advice in printed(lambda on: on["on_start"](few))
+
+
+def test_a_note_where_no_word_of_the_training_text_is_unknown():
+    (note,) = replace(SUMMARY, unknown=UnknownCount(60_000, 0)).notes
+    assert "--min-count 2" in note
+    assert "20 of 3,000 words" in printed(lambda on: on["on_start"](SUMMARY))
 
 
 def test_the_summary_on_the_terminal():

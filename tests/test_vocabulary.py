@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
+from ramify.corpus.vocabulary import LONGEST_WORD, UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
 
 
@@ -19,6 +19,23 @@ def test_the_mark_of_the_unknown_in_a_text_is_the_unknown() -> None:
     vocabulary = Vocabulary.build([["<unk>", "<unk>", "a"]], size=1)
     assert vocabulary.words == ("<unk>", "a")
     assert vocabulary.encode(["<unk>", "a", "<UNK>"]).tolist() == [0, 1, 0]
+
+
+def test_a_word_without_end_is_unknown(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.build([["a", "b" * LONGEST_WORD, "c" * (LONGEST_WORD + 1)]])
+    assert vocabulary.words == (UNKNOWN, "a", "b" * LONGEST_WORD)
+    vocabulary.save(tmp_path / "vocab")
+    assert Vocabulary.load(tmp_path / "vocab", size=3) == vocabulary
+    with pytest.raises(RamifyError, match="more than the 2 words"):
+        Vocabulary.load(tmp_path / "vocab", size=2)
+    (tmp_path / "vocab").write_text(f"{UNKNOWN}\n" + "a" * 5000)
+    with pytest.raises(RamifyError, match="vocab: word 2 is longer"):
+        Vocabulary.load(tmp_path / "vocab")
+
+
+def test_the_checksum_is_of_words_in_their_order() -> None:
+    found = {Vocabulary([UNKNOWN, *words]).checksum for words in ("ab", "ba", ["a", "bc"], ["ab", "c"])}
+    assert len(found) == 4
 
 
 def test_encoding_normalises() -> None:
