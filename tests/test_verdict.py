@@ -245,7 +245,7 @@ def test_a_partial_file_is_promised_only_where_there_is_one(tmp_path, lines, pro
         raise Stopped(signal.SIGINT)
 
     output = LineOutput(tmp_path / "out", resume=False, overwrite=False, made_with=dict)
-    with pytest.raises(Stopped) as stop:
+    with pytest.raises(Stopped) as stop, output:
         output.write(stopping())
     assert ("out.partial" in str(stop.value)) == promised == (tmp_path / "out.partial").exists()
 
