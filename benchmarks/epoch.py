@@ -18,8 +18,8 @@ import torch
 
 from ramify.bench.timing import sgemm_peak, timed
 from ramify.grammars import FAMILIES
-from ramify.inference.compilation import tell_of_compilation
 from ramify.parser.batches import WordIds
+from ramify.runtime.compilation import tell_of_compilation
 from ramify.training.data import prepare
 from ramify.training.loop import equal_length_batches, optimizer_for, train_step
 from ramify.training.settings import Settings

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,19 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no treebanks in {folder}; set RAMIFY_DATA to their folder")
     return folder
+
+
+@pytest.fixture
+def on_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Call it to share out work of any size to this many threads, whatever the machine has, until the test ends."""
+    import torch
+
+    before = torch.get_num_threads()
+
+    def use(count: int) -> None:
+        monkeypatch.setattr("ramify.runtime.threads.SMALLEST_WORK", -1)
+        monkeypatch.setattr("ramify.runtime.threads.os.cpu_count", lambda: count)
+        torch.set_num_threads(count)
+
+    yield use
+    torch.set_num_threads(before)

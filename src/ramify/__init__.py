@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ramify.errors import RamifyError, RamifyWarning, Stopped
-from ramify.lazy import attributes_from
+from ramify.runtime.lazy import attributes_from
 from ramify.version import VERSION as __version__  # noqa: N811
 
 if TYPE_CHECKING:

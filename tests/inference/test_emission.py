@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ramify.inference import threads
 from ramify.inference.emission import word_log_probabilities
+from ramify.runtime import threads
 
 
 def random_layer(p: int, e: int, q: int, dtype: torch.dtype, sharpness: float = 1.0) -> tuple[torch.Tensor, ...]:

@@ -17,8 +17,8 @@ from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.grammars import Grammar
 from ramify.inference.dispatch import inside
 from ramify.inference.rules import Rules
-from ramify.memory import peak_memory
 from ramify.parser import Parser
+from ramify.runtime.memory import peak_memory
 from ramify.training.loop import optimizer_for, train_step
 
 SQUARES = (1024, 2048, 4096)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ramify.lazy import LazyRegistry, attributes_from
+from ramify.runtime.lazy import LazyRegistry, attributes_from
 
 if TYPE_CHECKING:
     from ramify.grammars.base import Grammar, SharedDenseRules, SharedRules, TableGrammar

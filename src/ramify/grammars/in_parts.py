@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from ramify.grammars.base import Grammar, SharedRules
-from ramify.inference import threads
 from ramify.inference.emission import word_log_probabilities
 from ramify.inference.rules import LowRankRules
-from ramify.inference.together import Part, together
+from ramify.runtime import threads
+from ramify.runtime.parallel_autograd import Part, run_parts
 
 WORTH_DIVIDING = 1e9
 """A part of so many operations is cut into one piece a core: ten milliseconds of one of them."""
@@ -38,7 +38,7 @@ class LowRankGrammar(Grammar):
         wanted = {name: parts for name, parts in self._parts(z).items() if name in names}
         parts = list(chain.from_iterable(wanted.values()))
         # Gradients must go through z too.
-        found = iter(together(parts) if z is None else [part.function() for part in parts])
+        found = iter(run_parts(parts) if z is None else [part.function() for part in parts])
         pieces = {name: [next(found) for _ in parts] for name, parts in wanted.items()}
         return {name: made[0] if len(made) == 1 else torch.cat(made, -2) for name, made in pieces.items()}
 

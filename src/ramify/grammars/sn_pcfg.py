@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ramify.grammars.in_parts import LowRankGrammar, by_rows, part
 from ramify.grammars.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
-from ramify.inference.together import Part
+from ramify.runtime.parallel_autograd import Part
 
 BLOCKS = 3
 """Residual blocks between a preterminal and its words."""

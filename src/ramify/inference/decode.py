@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ramify.inference import threads
-from ramify.inference.compilation import compiled
 from ramify.inference.rules import Marginals
+from ramify.runtime import threads
+from ramify.runtime.compilation import compiled
 
 Spans = NDArray[np.int32]
 

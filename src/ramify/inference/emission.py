@@ -4,7 +4,7 @@ Of the p x q log-probabilities a batch wants only those of its words, logit_Tw -
 sums run over the vocabulary. They are made from blocks of it, each forgotten once it was added; the backward pass makes
 the blocks again. Exact, and never more in memory than one block a core.
 
-Powers are powers of two (powers.py says why): states and bias are multiplied by log2(e) before the products.
+Powers are powers of two (runtime/fast_exp.py says why): states and bias are multiplied by log2(e) before the products.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ramify.inference import threads
-from ramify.inference.powers import LOG2_E
+from ramify.runtime import threads
+from ramify.runtime.fast_exp import LOG2_E
 
 BLOCK_NUMBERS, BLOCK_WORDS, BLOCK_STATES = 2**18, (256, 2048), 1024
 """A block holds about so many numbers (1 MB), which a core's cache has room for: words between these bounds for at most

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ramify.lazy import attributes_from
+from ramify.runtime.lazy import attributes_from
 
 if TYPE_CHECKING:
     from ramify.training.run import train

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from ramify.inference import threads
+from ramify.runtime import threads
 
 NUMBERS_WORK = 40
 """Floating-point operations of a matrix product in the time that one number is waited for."""

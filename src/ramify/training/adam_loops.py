@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 
-from ramify.inference.compilation import compiled
+from ramify.runtime.compilation import compiled
 
 _RUN = 4096
 """So many squares are summed in the parameter's own precision; more would lose digits in float32."""

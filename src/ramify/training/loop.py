@@ -15,8 +15,8 @@ from ramify.errors import RamifyError
 from ramify.grammars import EMPCFG, Grammar
 from ramify.inference.dispatch import inside
 from ramify.inference.dropout import drawn_symbols, only_symbols
-from ramify.inference.threads import torch_on_one_core
 from ramify.parser.batches import WordIds
+from ramify.runtime.threads import torch_on_one_core
 from ramify.training.adam import ClippedAdam
 from ramify.training.checkpoint import Position
 from ramify.training.counting import ExpectationMaximisation

@@ -10,7 +10,7 @@ from torch import Tensor
 from ramify.inference.dense import compiled, passes, reference, scaled
 from ramify.inference.engines import Engine, Engines
 from ramify.inference.rules import DenseRules, Marginals
-from ramify.inference.threads import torch_on_one_core
+from ramify.runtime.threads import torch_on_one_core
 
 
 def _for_compiled_loops(rules: DenseRules) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ramify.inference.powers import exp
 from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import Scaled, by_start_and_width, empty_chart, scale_dtype
+from ramify.runtime.fast_exp import exp
 
 
 @dataclass(frozen=True)

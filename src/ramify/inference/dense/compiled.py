@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ramify.inference import threads
 from ramify.inference.dense import kernels
 from ramify.inference.dense.chart import Blocks, Chart
 from ramify.inference.rules import DenseRules
 from ramify.inference.scaling import Scaled, empty_chart, normalise
+from ramify.runtime import threads
 
 
 def pieces(rules: DenseRules) -> list[slice]:

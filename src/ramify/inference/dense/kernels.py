@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from ramify.inference.compilation import compiled
+from ramify.runtime.compilation import compiled
 
 
 @compiled

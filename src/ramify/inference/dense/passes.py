@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.inference.dense.chart import Blocks, Chart, count
-from ramify.inference.powers import exp
 from ramify.inference.rules import DenseRules, Marginals
 from ramify.inference.scaling import Scaled, by_fence_posts, posterior_weights, span_family
-from ramify.inference.threads import in_pieces, torch_on_one_core
+from ramify.runtime.fast_exp import exp
+from ramify.runtime.threads import in_pieces, torch_on_one_core
 
 
 class Engine(Protocol):

@@ -9,7 +9,7 @@ from torch import Tensor
 from ramify.inference.engines import Engine, Engines
 from ramify.inference.low_rank import compiled, passes, reference, scaled
 from ramify.inference.rules import LowRankRules, Marginals
-from ramify.inference.threads import torch_on_one_core
+from ramify.runtime.threads import torch_on_one_core
 
 
 def _on_cpu(rules: LowRankRules) -> bool:

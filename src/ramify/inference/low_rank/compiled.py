@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ramify.inference import threads
 from ramify.inference.low_rank import kernels
 from ramify.inference.low_rank.passes import Sums, Tables
 from ramify.inference.low_rank.shards import Shard, shards
-from ramify.inference.powers import exp
 from ramify.inference.rules import LowRankRules, Marginals
+from ramify.runtime import threads
+from ramify.runtime.fast_exp import exp
 
 Scales = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from ramify.inference.compilation import compiled
+from ramify.runtime.compilation import compiled
 
 # One over anything below would overflow a float32.
 _SMALLEST = float(np.finfo(np.float32).tiny)

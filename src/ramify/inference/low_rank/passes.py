@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ramify.inference.powers import exp
 from ramify.inference.rules import LowRankRules
-from ramify.inference.threads import torch_on_one_core
+from ramify.runtime.fast_exp import exp
+from ramify.runtime.threads import torch_on_one_core
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ramify.inference import threads
 from ramify.inference.low_rank import kernels
 from ramify.inference.rules import LowRankRules
+from ramify.runtime import threads
 
 CACHE_BYTES = 16 * 2**20
 """About how much of the charts one core works on at a time."""

@@ -10,11 +10,11 @@ import numba
 import numpy as np
 import pytest
 
-from ramify.inference import compilation
+from ramify.runtime import compilation
 
 SCRIPT = """
 import torch
-from ramify.inference.compilation import tell_of_compilation
+from ramify.runtime.compilation import tell_of_compilation
 from ramify.inference.decode import best_trees
 tell_of_compilation(print)
 best_trees(torch.rand(2, 5, 5), torch.tensor([4, 3]))

@@ -24,7 +24,10 @@ SMALLEST_WORK = 100e6
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _making = threading.Lock()
+_counting = threading.Lock()
 _state = threading.local()
+_entered, _usual = 0, 1
+"""Threads inside `torch_on_one_core` now, and torch's number of threads outside it."""
 
 
 def available() -> int:
@@ -41,16 +44,29 @@ def worth(work: float) -> int:
 def torch_on_one_core() -> Iterator[None]:
     """Torch's own loops run serially here; `in_pieces` still uses every core.
 
-    For work in small steps, where waiting for threads costs more than they save.
+    For work in small steps, where waiting for threads costs more than they save. Contexts of several threads may
+    overlap: what one thread sets, torch hands on to threads that start later, so the number to restore is the one from
+    before the first of them.
     """
-    before, outer = torch.get_num_threads(), getattr(_state, "available", None)
-    _state.available = outer or before
+    global _entered, _usual
+    if getattr(_state, "available", None):  # nested
+        yield
+        return
+    with _counting:
+        before = torch.get_num_threads()
+        if not _entered or before > 1:
+            _usual = before
+        _entered += 1
+        usual = _usual
+    _state.available = usual
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
-        _state.available = outer
+        torch.set_num_threads(usual)
+        _state.available = None
+        with _counting:
+            _entered -= 1
 
 
 def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
@@ -87,5 +103,5 @@ def _pool(count: int) -> ThreadPoolExecutor:
         return _pools[count]
 
 
-# Threads do not survive a fork.
-os.register_at_fork(after_in_child=_pools.clear)
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, which Windows does not have
+    os.register_at_fork(after_in_child=_pools.clear)

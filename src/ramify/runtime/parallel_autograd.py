@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ramify.inference import threads
+from ramify.runtime import threads
 
 
 class Part(NamedTuple):
@@ -25,13 +25,13 @@ class Part(NamedTuple):
     """Floating-point operations, roughly"""
 
 
-def together(parts: Sequence[Part]) -> tuple[Tensor, ...]:
+def run_parts(parts: Sequence[Part]) -> tuple[Tensor, ...]:
     """The results of all parts; gradients reach their parameters, one of which may belong to several parts."""
     needed = _unique(parameter for part in parts for parameter in part.parameters)
     on_cpu = all(parameter.device.type == "cpu" for parameter in needed)
     if threads.worth(sum(part.work for part in parts)) == 1 or not on_cpu or not torch.is_grad_enabled():
         return tuple(part.function() for part in parts)
-    results: tuple[Tensor, ...] = _Together.apply(parts, *needed)  # type: ignore[no-untyped-call]
+    results: tuple[Tensor, ...] = _RunParts.apply(parts, *needed)  # type: ignore[no-untyped-call]
     return results
 
 
@@ -39,15 +39,21 @@ def _unique(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
     return list({id(parameter): parameter for parameter in parameters}.values())
 
 
-class _Together(torch.autograd.Function):
+def _results(parts: Sequence[Part]) -> list[Tensor]:
+    """Each with its own graph."""
+
+    def run(part: Part) -> Tensor:
+        with torch.enable_grad():
+            return part.function()
+
+    return threads.in_pieces(run, parts)
+
+
+class _RunParts(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parts: Sequence[Part], *needed: nn.Parameter) -> tuple[Tensor, ...]:
-        def run(part: Part) -> Tensor:
-            with torch.enable_grad():
-                return part.function()
-
         ctx.parts, ctx.needed = parts, needed
-        ctx.results = threads.in_pieces(run, parts)
+        ctx.results = _results(parts)
         return tuple(result.detach() for result in ctx.results)
 
     @staticmethod
@@ -58,8 +64,10 @@ class _Together(torch.autograd.Function):
             wanted = [parameter for parameter in part.parameters if parameter.requires_grad]
             return torch.autograd.grad(result, wanted, gradient)
 
-        found = threads.in_pieces(run, list(zip(ctx.parts, ctx.results, upstream, strict=True)))
-        del ctx.results
+        # The graphs of the parts are freed as they are walked through; a second backward pass builds them again.
+        results, ctx.results = ctx.results or _results(ctx.parts), None
+        found = threads.in_pieces(run, list(zip(ctx.parts, results, upstream, strict=True)))
+        del results
         sums: dict[int, Tensor] = {}
         for part, gradients in zip(ctx.parts, found, strict=True):
             wanted = [parameter for parameter in part.parameters if parameter.requires_grad]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from ramify.inference.together import Part, together
+from ramify.runtime.parallel_autograd import Part, run_parts
 
 
 @pytest.fixture
@@ -31,10 +31,19 @@ def gradients(results, parts) -> list[torch.Tensor]:
 def test_values_and_gradients_are_those_of_one_after_the_other(parts, cores, on_cores):
     expected = [part.function() for part in parts]
     on_cores(cores)
-    found = together(parts)
+    found = run_parts(parts)
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
     found_gradients = gradients(found, parts)
     with torch.no_grad():
-        assert not together(parts)[0].requires_grad
+        assert not run_parts(parts)[0].requires_grad
     for gradient, expected_gradient in zip(found_gradients, gradients(expected, parts), strict=True):
         torch.testing.assert_close(gradient, expected_gradient, rtol=1e-12, atol=1e-12)
+
+
+def test_a_second_backward_pass_gives_the_same_gradients(parts, on_cores):
+    on_cores(2)
+    total = sum(result.sum() for result in run_parts(parts))
+    wanted = [parameter for parameter in parts[0].parameters if parameter.requires_grad]
+    first = torch.autograd.grad(total, wanted, retain_graph=True)
+    second = torch.autograd.grad(total, wanted)
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
