@@ -159,6 +159,12 @@ def test_nul_is_refused_with_file_and_line_everywhere(place: Path, tmp_path: Pat
         assert "bad, line 2: holds a NUL" in result.stderr
 
 
+@pytest.mark.parametrize("sentence", ["the \0 dog", ["the", "\0"]])
+def test_nul_is_refused_in_a_string_too(place: Path, sentence) -> None:
+    with pytest.raises(RamifyError, match="NUL"):
+        package.load(place / "model").parse(sentence)
+
+
 def test_other_control_characters_are_kept_as_words(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("a\x1bb \x01 c\n" * 30)

@@ -22,7 +22,7 @@ from ramify.corpus.text import TextRules, split_prose
 from ramify.corpus.tokenising import script_without_spaces, tokeniser
 from ramify.errors import RamifyError, RamifyWarning
 
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 
 
 def covers(sentence: Sentence) -> None:
@@ -237,7 +237,7 @@ def test_who_waits_at_a_pipe_gets_what_is_there(tmp_path: Path, pieces: tuple[by
 
 
 @pytest.mark.filterwarnings("ignore::ramify.errors.RamifyWarning")
-@given(st.lists(ANY_TEXT.filter(lambda text: not {"\n", "\0"} & set(text))), st.integers(1, 9))
+@given(st.lists(ANY_TEXT.filter(lambda text: "\n" not in text)), st.integers(1, 9))
 def test_lines_are_read_alike_in_chunks_of_any_size(tmp_path_factory, lines, size) -> None:
     path = tmp_path_factory.mktemp("chunks") / "text"
     assume(len(lines) > 1 or "\r" not in "".join(lines))  # which would end lines

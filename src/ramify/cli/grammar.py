@@ -68,8 +68,8 @@ def grammar(
         raise RamifyError("--overwrite is about a file; give its name with --out.")
     if text is None:
         _check_no_text_wanted(decoder, input, tokenise, split_sentences)
-    chosen = format or ("terminal" if out is None else _format_of(out))
     with nullcontext() if out is None else locked_place(out, overwrite) as place:
+        chosen = format or ("terminal" if out is None else _format_of(out))
         parser = load(model, device)
         found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
         with counting(notes, "symbols") as on_symbol:
