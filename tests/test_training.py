@@ -250,7 +250,7 @@ def test_wrong_settings_are_refused_with_a_sentence(tmp_path, content, message):
 @pytest.fixture(scope="module")
 def trained(text, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "run"
-    ramify.train(text, folder, **{**SMALL, "epochs": 1})
+    ramify.train(text, folder, **{**SMALL, "epochs": 1, "min_count": 1})
     return folder
 
 
