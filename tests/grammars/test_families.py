@@ -152,6 +152,7 @@ def test_shared_projection_and_tied_embeddings_leave_fewer_parameters():
     own, shared, tied = shapes(), shapes(shared_projection=True), shapes(tied_embeddings=True)
     to_rank = {f"{network}.2.{part}" for network in ("head", "left", "right") for part in ("weight", "bias")}
     assert own.keys() - shared.keys() == to_rank
+    assert shared.keys() - own.keys() == {"projection.weight"}
     assert shared["projection.weight"] == (5, 8)
     assert own.keys() - tied.keys() == {"preterminal_embedding"}
 

@@ -11,8 +11,15 @@ GROUPS = (
         _KERNELS,
         (
             Mutant("low_rank.kernels:_normalise", "total > _SMALLEST", "total > 0"),
-            Mutant("low_rank.kernels:_weighted_sum", "if peak == -np.inf:", "if peak == np.inf:"),
-            Mutant("low_rank.kernels:_weighted_sum", "fours = kept - kept % 4", "fours = kept - kept % 8"),
+            Mutant(
+                "low_rank.kernels:_weighted_sum",
+                "if peak == -np.inf:",
+                "if peak == np.inf:",
+                equivalent="all weights become NaN, which is not above zero, so the sum is empty all the same",
+            ),
+            Mutant(
+                "low_rank.kernels:_weighted_sum", "for t in range(fours, kept):", "for t in range(fours + 1, kept):"
+            ),
             Mutant(
                 "low_rank.kernels:_weighted_sum",
                 "a_rows[kept], b_rows[kept] = weight, ",
