@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from itertools import pairwise
@@ -15,8 +16,9 @@ from safetensors.torch import load_file
 
 import ramify
 from ramify.grammars import CPCFG, TNPCFG
+from ramify.inference.dispatch import inside
 from ramify.training.checkpoint import Position
-from ramify.training.loop import Progress, equal_length_batches, optimizer_for, train_epoch
+from ramify.training.loop import Progress, equal_length_batches, optimizer_for, train_epoch, train_step
 from ramify.training.settings import Settings
 from tests.inference.brute_force import tree_weights
 
@@ -137,6 +139,23 @@ def test_training_perplexity_counts_words_and_an_end_for_each_sentence() -> None
     places = sum(len(words) + 1 for words in data)
     assert progress.perplexity == pytest.approx(math.exp(-total / places), rel=1e-6)
     assert (progress.sentences_done, progress.sentences) == (6, 6)
+
+
+def test_a_step_of_a_compound_grammar_climbs_the_lower_bound() -> None:
+    """log p(w | z) minus the divergence of z's distribution from its prior, in value and in every gradient."""
+    torch.manual_seed(0)
+    grammar = CPCFG(2, 3, WORDS, 4, latent=2).double()
+    before = copy.deepcopy(grammar)
+    word_ids, lengths = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([3, 3])
+    optimizer = torch.optim.SGD(grammar.parameters(), lr=0.5)
+    found = train_step(grammar, optimizer, word_ids, torch.Generator().manual_seed(5))
+    rules, cost = before.given(word_ids, lengths, torch.Generator().manual_seed(5))
+    bound = inside(rules, engine="reference") - cost
+    bound.mean().backward()
+    assert (cost > 1e-6).all()
+    torch.testing.assert_close(found, bound.detach())
+    for moved, parameter in zip(grammar.parameters(), before.parameters(), strict=True):
+        torch.testing.assert_close(moved, parameter + 0.5 * parameter.grad)
 
 
 def test_the_best_epoch_so_far_is_kept_not_one_better_than_the_last(
