@@ -49,6 +49,7 @@ def test_no_character_is_lost_by_any_tokeniser(text: str, language: str) -> None
         ("hi", "राम ने कहा, “चलो।”", "राम ने कहा , “ चलो । ”"),
         ("ar", "هل أنت هنا؟ نعم، أنا هنا.", "هل أنت هنا ؟ نعم ، أنا هنا ."),
         ("xx", "Þetta er «gott».", "Þetta er « gott » ."),
+        ("ca", "va dir: -sí, franco-alemany", "va dir : - sí , franco-alemany"),
         ("none", "as , it is.", "as , it is."),
     ],
 )
@@ -75,6 +76,11 @@ def test_punctuation(token: str) -> None:
 )
 def test_word_like_signs_are_words(token: str) -> None:
     assert not unicode_punctuation(token)
+
+
+def test_tokens_that_come_again_are_where_they_are() -> None:
+    sentence = TextRules().sentence("a ab a  ab a")
+    assert sentence.offsets == ((0, 1), (2, 4), (5, 6), (8, 10), (11, 12))
 
 
 def test_what_is_punctuation_follows_the_trees() -> None:
@@ -126,8 +132,11 @@ def test_splitting_loses_nothing(text: str) -> None:
     assert "".join("".join(sentence.split()) for sentence in sentences) == "".join(text.split())
 
 
-def test_a_paragraph_without_end_is_held_in_parts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = [f"This is sentence {i}\nof many. " for i in range(200)]
+@pytest.mark.parametrize("end", [".\n", ",\n"])
+def test_a_paragraph_without_end_is_held_in_parts_alone(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """Also where a part ends within a sentence, as it nearly always does."""
+    begun = [f"This is sentence {i} of" for i in range(200)]
+    lines = [line for text in begun for line in (f"{text}\n", "very\n", f"many{end}", "and so on.\n")]
     whole = list(split_prose(lines, Splitter()))
     monkeypatch.setattr("ramify.corpus.text.LONGEST_PARAGRAPH", 300)
     assert list(split_prose(lines, Splitter())) == whole

@@ -138,6 +138,17 @@ def test_samples_come_as_often_as_they_are_probable(shape):
     assert chi_square < limit
 
 
+def test_an_edge_is_drawn_as_often_as_its_weight_asks_for():
+    """A thousand times the weight that the numbers have here makes no difference."""
+    weights, draws = np.array([0.1, 0.0, 0.2, 0.7]), 5000
+    with np.errstate(divide="ignore"):
+        choose, log_weights = drawn_with(np.random.default_rng(0)), np.log(1000 * weights)
+    seen = Counter(choose(log_weights) for _ in range(draws))
+    for edge, weight in enumerate(weights):
+        # Four standard deviations.
+        assert abs(seen[edge] - draws * weight) <= 4 * (draws * weight * (1 - weight)) ** 0.5
+
+
 def test_a_sample_knows_its_probability():
     rules = random_dense_rules(2, 3, [4], sharpness=2)
     every = enumerated(rules, 0)
