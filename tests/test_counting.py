@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ramify.grammars import EMPCFG
-from ramify.grammars.em_pcfg import WORD_COUNT
+from ramify.grammars.em_pcfg import FLOOR, WORD_COUNT
 from ramify.grammars.inspect import normalisation_error
 from ramify.training.checkpoint import Position
 from ramify.training.counting import ExpectationMaximisation
@@ -83,3 +83,6 @@ def test_a_symbol_never_used_keeps_its_rules():
     grammar.maximise([torch.tensor([1.0, 0.0]).double(), counts, torch.ones(5, 2).double()])
     assert torch.equal(grammar.binary[1], before[1])
     assert grammar.binary[0].exp().sum().item() == pytest.approx(1)
+    for parameter in grammar.parameters():  # a rule that was given up is a finite number in the model's file
+        assert parameter.isfinite().all()
+        assert parameter.min() >= FLOOR

@@ -56,6 +56,19 @@ def test_a_grammar_that_does_not_sum_to_one_is_noticed():
     assert max(error.values()) < 1e-5
 
 
+def test_a_component_that_no_nonterminal_uses_need_not_sum_to_one():
+    torch.manual_seed(0)
+    shared = TDPCFG(3, 4, 5, 20).tabulated().shared_rules()
+    head = torch.where(torch.arange(5) == 2, -torch.inf, shared.head)
+    left = shared.left + (torch.arange(5) == 2)
+    emission = torch.full((20, 4), 1 / 20).log()
+    error = normalisation_error(TableGrammar(SharedRules(shared.root, head, left, shared.right), emission))
+    assert error["left (V)"] < 1e-5
+    assert error["head (U)"] > 0.01
+    error = normalisation_error(TableGrammar(SharedRules(shared.root, shared.head, left, shared.right), emission))
+    assert error["left (V)"] > 0.5
+
+
 @pytest.mark.parametrize(("p", "millions"), [(60, 3.6), (500, 4.2)])
 def test_tn_pcfg_has_as_many_parameters_as_in_the_paper(p, millions):
     with torch.device("meta"):

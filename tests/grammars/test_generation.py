@@ -11,7 +11,7 @@ import torch
 
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
-from ramify.grammars import CPCFG, NPCFG, TDPCFG, Grammar
+from ramify.grammars import CPCFG, NPCFG, TDPCFG, Grammar, SharedRules, TableGrammar
 from ramify.grammars.generation import Sampler
 from ramify.inference.dispatch import inside
 from ramify.parser import Parser
@@ -61,6 +61,17 @@ def test_what_is_generated_is_a_tree_of_the_grammar(family):
         assert parse.spans.tolist() == sorted(parse.spans.tolist(), key=lambda s: (s[0], -s[1]))
     assert list(parser.generate(20, seed=1, max_length=6)) == parses
     assert list(parser.generate(20, seed=2, max_length=6)) != parses
+
+
+def test_a_simple_grammar_draws_the_children_of_each_nonterminal_by_its_own_component():
+    """NT-0 -> NT-1 T-0 and NT-1 -> T-1 T-0, T-0 -> a and T-1 -> b: there is one sentence, `b a a`."""
+    children = torch.zeros(2, 4, 2)  # left and right, child, parent
+    children[0, 1, 0] = children[1, 2, 0] = children[0, 3, 1] = children[1, 2, 1] = 1
+    shared = SharedRules(torch.tensor([1.0, 0.0]).log(), None, children[0].log(), children[1].log())
+    grammar = TableGrammar(shared, torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]).log())
+    drawn = Sampler(grammar, np.random.default_rng(0)).draw(5)
+    assert (drawn.word_ids.tolist(), drawn.tags.tolist()) == ([2, 1, 1], [1, 0, 0])
+    assert (drawn.spans.tolist(), drawn.labels.tolist()) == ([[0, 3], [0, 2]], [0, 1])
 
 
 def test_what_cannot_be_drawn_is_refused(monkeypatch):

@@ -125,6 +125,13 @@ def test_what_stands_behind_a_sentence_does_not_matter(engine):
     words = rules.words.detach().clone()
     words[0, 3:] = torch.nan
     assert torch.equal(inside(replace(rules, words=words), engine=engine), inside(rules, engine=engine))
+    for given in (words, rules.words.detach().clone()):
+        log_z = inside(replace(rules, words=given.requires_grad_()), engine=engine)
+        found = torch.autograd.grad(log_z.sum(), [given, rules.left])
+        assert not found[0][0, 3:].any()
+        assert all(gradient.isfinite().all() for gradient in found)
+    found, expected = marginals(replace(rules, words=words), engine=engine), marginals(rules, engine=engine)
+    torch.testing.assert_close(vars(found), vars(expected))
 
 
 @pytest.mark.parametrize("engine", FAST)

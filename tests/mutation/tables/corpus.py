@@ -68,7 +68,7 @@ GROUPS = (
                 "agenda += (len(labels), right, left)",
                 "agenda += (len(labels), left, right)",
             ),
-            Mutant("_read_lexicon", "(rank + offset) ** -exponent", "rank ** -exponent"),
+            Mutant("_read_lexicon", "(rank + offset) ** -exponent", "(rank + offset) ** -1.0"),
         ),
     ),
 )

@@ -72,7 +72,6 @@ GROUPS = (
             Mutant("EMPCFG.maximise", "words + WORD_COUNT", "words"),
             Mutant("EMPCFG.maximise", "torch.where(total > 0, renewed, parameter)", "renewed"),
             Mutant("EMPCFG.maximise", ".clamp(min=FLOOR)", ""),
-            Mutant("Grammar.worked_out", "self if self.latent or too_large", "self if too_large"),
             Mutant("normalisation_error", "used = head.amax(0) > 0", "used = head.amax(0) >= 0"),
         ),
     ),

@@ -38,6 +38,7 @@ GROUPS = (
                 "",
                 equivalent="bounds the memory; results do not depend on how sentences are batched",
             ),
+            Mutant("Grammar.worked_out", "self if self.latent or too_large", "self if too_large"),
             Mutant("padded", "row[: len(words)] = words", "row[-len(words) :] = words"),
             Mutant("export", "probabilities >= threshold", "probabilities > threshold"),
             Mutant("export", "(probabilities[places] / mass)", "probabilities[places]"),
