@@ -11,6 +11,9 @@ PROJECT = Path(__file__).resolve().parent.parent
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Torch's threads wait by spinning, so that on a busy machine tests of many small steps would take ten times as long.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # Matplotlib would leave a list of the fonts in the home folder.
 FONTS = PROJECT / ".pytest_cache" / "matplotlib"
 FONTS.mkdir(parents=True, exist_ok=True)

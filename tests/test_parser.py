@@ -14,6 +14,7 @@ from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.builtin import builtin_grammar, builtin_treebank
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
+from ramify.corpus.streaming import Pause
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import right_branching
@@ -52,6 +53,33 @@ def test_labels_are_named_for_their_numbers(parser):
     assert all(label.startswith("NT-") and int(label[3:]) < 5 for label in analysis.parse.labels)
     assert all(tag.startswith("T-") and int(tag[2:]) < 6 for tag in analysis.parse.tags)
     assert len(analysis.parse.labels) == 7
+
+
+def test_sentences_before_a_pause_are_parsed_before_more_are_read(parser):
+    read = []
+
+    def stream():
+        for words in SENTENCES[:2]:
+            read.append(words)
+            yield words
+        yield Pause()
+        read.append("more")
+        yield SENTENCES[4]
+
+    analyses = parser.analyse_many(stream())
+    assert [next(analyses).parse.words for _ in range(2)] == [tuple(words) for words in SENTENCES[:2]]
+    assert read == SENTENCES[:2]
+    assert [analysis.parse.words for analysis in analyses] == [tuple(SENTENCES[4])]
+
+
+def test_the_strongest_rules_of_all_nonterminals_come_best_first(parser):
+    found = [probability for *_, probability in parser.strongest_rules(count=4)]
+    assert len(found) == 4 * 5
+    assert found == sorted(found, reverse=True)
+    of_each = dict.fromkeys(parser.labels, 0)
+    for parent, *_ in parser.strongest_rules(count=4):
+        of_each[parent] += 1
+    assert set(of_each.values()) == {4}
 
 
 def test_a_string_is_split_at_spaces(parser):

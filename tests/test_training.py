@@ -17,6 +17,7 @@ from ramify.errors import RamifyError
 from ramify.grammars import FAMILIES
 from ramify.inference import low_rank
 from ramify.parser.tensors import save_tensors
+from ramify.training import adam
 from ramify.training.loop import equal_length_batches, optimizer_for, train_step
 from ramify.training.settings import Settings, load_settings
 
@@ -134,8 +135,11 @@ def test_batches_hold_every_sentence_once_and_one_length_each():
 
 
 @pytest.mark.parametrize("clip", [0.01, 1000.0])
-def test_a_step_is_torchs_own_adam_behind_torchs_own_clipping(clip):
+@pytest.mark.parametrize("cores", [1, 3])
+def test_a_step_is_torchs_own_adam_behind_torchs_own_clipping(clip, cores, monkeypatch):
     """Whatever is done to make it fast."""
+    monkeypatch.setattr(adam.threads, "SMALLEST_WORK", -1)
+    monkeypatch.setattr(adam.threads, "available", lambda: cores)
     torch.manual_seed(0)
     fast = FAMILIES["tn-pcfg"](3, 5, 4, 20, embedding=8).double()  # Adam would blow up the noise of float32
     plain = copy.deepcopy(fast)
