@@ -81,6 +81,16 @@ def test_a_threshold_leaves_rules_out_and_says_how_much():
         export(parser, 1.5)
 
 
+def test_a_rule_with_exactly_the_threshold_is_kept():
+    rules = "S -> A A [0.5] | A B [0.25] | B A [0.25]\nA -> 'a' [0.5] | 'b' [0.5]\nB -> 'b' [1.0]"
+    parser = Parser.from_binary_grammar(BinaryGrammar.from_nltk(nltk.PCFG.fromstring(rules)))
+    assert len(export(parser, 0.25).grammar.binary) == 3
+    kept = export(parser, 0.5)
+    assert len(kept.grammar.binary) == 1
+    assert len(kept.grammar.lexical) == 3
+    assert kept.left_out == pytest.approx({"S": 0.5, "A": 0.0, "B": 0.0})
+
+
 def test_start_rules_in_nltks_notation():
     grammar = BinaryGrammar.from_nltk(
         nltk.PCFG.fromstring("TOP -> A [0.25] | B [0.75]\nA -> T T [1.0]\nB -> T A [1.0]\nT -> 'w' [1.0]")

@@ -72,6 +72,15 @@ def test_sentences_before_a_pause_are_parsed_before_more_are_read(parser):
     assert [analysis.parse.words for analysis in analyses] == [tuple(SENTENCES[4])]
 
 
+def test_the_charts_of_a_batch_fit_into_memory_together(parser, monkeypatch):
+    one = batching.chart_bytes(parser.grammar, 10)
+    monkeypatch.setattr(batching, "CHART_BYTES", 3.5 * one)
+    assert list(map(len, batching.memory_batches(parser.grammar, [10] * 8))) == [3, 3, 2]
+    [*batches] = batching.memory_batches(parser.grammar, [10, 2, 30, 3, 9, 10])
+    assert batches[-1] == [2]  # too large together with any other, so it is alone
+    assert sorted(place for batch in batches for place in batch) == list(range(6))
+
+
 def test_the_strongest_rules_of_all_nonterminals_come_best_first(parser):
     found = [probability for *_, probability in parser.strongest_rules(count=4)]
     assert len(found) == 4 * 5

@@ -19,6 +19,7 @@ import ramify
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError, RamifyWarning, Stopped
 from ramify.training import run
+from ramify.training.settings import Settings, load_settings
 
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 3, "batch_size": 8}
 OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
@@ -167,6 +168,36 @@ def test_another_run_is_not_resumed(text, uninterrupted, tmp_path):
     (out / "config.json").write_text(json.dumps({**config, "threads": 77}))
     with pytest.warns(RamifyWarning, match="began with 77 threads"):
         ramify.train(text, out, resume=True)
+
+
+OTHERS = {
+    "model": "td-pcfg", "nonterminals": 5, "preterminals": 9, "rank": 9, "embedding": 9, "compound": True,
+    "activation": "tanh", "shared_projection": True, "tied_embeddings": True, "initialisation": "xavier-normal",
+    "gain": 2.0, "dropout": 0.5, "seed": 1, "batch_size": 9, "batch_tokens": 9, "learning_rate": 0.1, "decay": 0.5,
+    "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "words": "none",
+    "tokenise": "xx", "split_sentences": True, "punctuation": "keep", "normal_form": "NFD",
+}  # fmt: skip
+FREE = {"epochs": 99, "patience": 99, "device": "cpu", "checkpoint_minutes": 9.0}
+
+
+def test_only_what_leaves_the_model_alone_may_be_changed_when_a_run_goes_on():
+    for name, value in OTHERS.items():
+        with pytest.raises(RamifyError, match=name):
+            load_settings(None, {name: value}, earlier=Settings())
+    for name, value in FREE.items():
+        assert getattr(load_settings(None, {name: value}, earlier=Settings()), name) == value
+
+
+@pytest.mark.parametrize("part", ["grammar", "words", "text"])
+def test_a_run_that_read_its_data_in_another_way_is_not_resumed(text, uninterrupted, tmp_path, part):
+    out = shutil.copytree(uninterrupted, tmp_path / "run")
+    config = json.loads((out / "config.json").read_text())
+    config[part] = {"grammar": config["grammar"] | {"gain": 3.0}, "words": "none"}.get(
+        part, config["text"] | {"normal_form": "NFD"}
+    )
+    (out / "config.json").write_text(json.dumps(config))
+    with pytest.raises(RamifyError, match="version"):
+        ramify.train(text, out, resume=True, epochs=4)
 
 
 def test_a_damaged_checkpoint_is_named(text, uninterrupted, tmp_path):

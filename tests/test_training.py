@@ -60,6 +60,10 @@ def test_a_treebank_folder_becomes_a_model_folder(treebank, tmp_path):
     loaded = ramify.load(tmp_path / "run")
     words = "the dog saw a cat".split()
     assert loaded.parse(words) == parser.parse(words)
+    best = lines[lines[-1]["best_epoch"] - 1]
+    scores = ramify.evaluate(loaded, treebank / "dev.trees").scores
+    assert best["dev_f1"] == pytest.approx(scores.sentence_f1, abs=0.01)
+    assert abs(scores.sentence_f1 - scores.corpus_f1) > 0.1, "the test would not tell them apart"
     assert "No tree was used" in (tmp_path / "run" / "README.md").read_text()
 
 
@@ -266,6 +270,15 @@ def test_a_missing_or_damaged_part_of_a_model_is_named(model, tmp_path):
         ramify.load(model)
     weights.unlink()
     with pytest.raises(RamifyError, match=r"has no model\.safetensors"):
+        ramify.load(model)
+
+
+def test_a_single_bit_that_is_wrong_is_noticed(model):
+    path = model / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(RamifyError, match="checksum"):
         ramify.load(model)
 
 
