@@ -146,6 +146,12 @@ def test_preterminals_of_the_same_word_leave_room_for_other_pairs(tmp_path):
     assert [pair for pair, _ in book.nonterminals[0].pairs] == ["a a", "b a", "a b"]
 
 
+def test_a_pair_of_several_rules_has_the_probability_of_the_strongest(tmp_path):
+    rules = "S -> A A [0.5] | C A [0.3] | B A [0.2]\nA -> 'a' [1.0]\nC -> 'a' [1.0]\nB -> 'b' [1.0]"
+    (phrase,) = book_of(parser_of(rules), None, tmp_path).nonterminals
+    assert phrase.pairs == (("a a", pytest.approx(0.5)), ("b a", pytest.approx(0.2)))
+
+
 def test_sentences_without_end(tmp_path):
     book = book_of(parser_of("S -> S S [0.6] | A A [0.4]\nA -> 'a' [1.0]"), None, tmp_path)
     assert "no finite expected length" in next(book.remarks())

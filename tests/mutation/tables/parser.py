@@ -8,6 +8,7 @@ GROUPS = (
         (
             "test_decoders.py",
             "test_parser.py",
+            "test_bad_inputs.py",
             "test_whole_sentences.py",
             "test_export.py",
             "test_earlier_models.py",
