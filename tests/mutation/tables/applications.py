@@ -5,10 +5,21 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "experiments",
-        ("experiments/test_plan.py", "experiments/test_table.py", "experiments/test_running.py"),
+        (
+            "experiments/test_plan.py",
+            "experiments/test_table.py",
+            "experiments/test_stopping.py",
+            "experiments/test_running.py",
+        ),
         (
             Mutant("Plan.runs", "(*earlier.decoders, *run.decoders) if earlier else run.decoders", "run.decoders"),
-            Mutant("Plan._in_order", "group.seeds[place : place + 1]", "group.seeds[: place + 1]"),
+            Mutant(
+                "Plan._in_order",
+                "group.seeds[place : place + 1]",
+                "group.seeds[: place + 1]",
+                equivalent="runs come again, and whoever asks for them merges those of one name into the first",
+            ),
+            Mutant("Plan._in_order", "group.seeds[place : place + 1]", "group.seeds"),
             Mutant("DataSet.as_record", "Path(self.source).name", "self.source"),
             Mutant("Status.finish", '["best_epoch"] - 1', '["best_epoch"] - 2'),
             Mutant("Status.at_work", '"finished", "stopped", "failed"', '"finished", "stopped"'),
@@ -64,7 +75,14 @@ GROUPS = (
     ),
     Group(
         "files and command line",
-        ("test_whole_sentences.py", "test_cli.py", "test_bad_inputs.py", "test_bench.py", "test_resume.py"),
+        (
+            "experiments/test_stopping.py",
+            "test_whole_sentences.py",
+            "test_cli.py",
+            "test_bad_inputs.py",
+            "test_bench.py",
+            "test_resume.py",
+        ),
         (
             Mutant("_whole_lines", "handle.truncate(end)", "handle.seek(end)"),
             Mutant("LineOutput._check_same", "if then.get(name) != value:", "if False:"),
