@@ -252,6 +252,25 @@ def test_who_waits_at_a_pipe_gets_what_is_there(tmp_path: Path, pieces: tuple[by
     writer.join()
 
 
+def test_a_pipe_with_lines_left_is_not_dry(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    answered = threading.Event()
+
+    def write() -> None:
+        with path.open("wb", buffering=0) as pipe:
+            pipe.write(b"a\nb\nc\n")
+            answered.wait(20)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    items = iter(SentenceStream(path, "text", TextRules(), None))
+    found = [next(items) for _ in range(4)]
+    answered.set()
+    writer.join()
+    assert [item is PAUSE for item in found] == [False, False, False, True]
+
+
 @pytest.mark.filterwarnings("ignore::ramify.errors.RamifyWarning")
 @given(st.lists(ANY_TEXT.filter(lambda text: "\n" not in text)), st.integers(1, 9))
 def test_lines_are_read_alike_in_chunks_of_any_size(tmp_path_factory, lines, size) -> None:
