@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 from ramify.bench.timing import sgemm_peak, timed
-from ramify.grammars import FAMILIES
-from ramify.inference.compilation import tell_of_compilation
-from ramify.parser.batches import WordIds
+from ramify.models import FAMILIES
+from ramify.models.batches import WordIds
+from ramify.runtime.compilation import tell_of_compilation
 from ramify.training.data import prepare
-from ramify.training.loop import equal_length_batches, optimizer_for, train_step
+from ramify.training.loop import equal_length_batches, train_step
 from ramify.training.settings import Settings
 
 WSJ_SENTENCES, WSJ_MEAN_LENGTH = 38_213, 21.0
@@ -43,12 +43,12 @@ class Trainer:
     def __init__(self, settings: Settings, words: int) -> None:
         torch.manual_seed(0)
         self.settings = settings
-        self.grammar = FAMILIES[settings.model](**settings.grammar_arguments(words))
-        self.optimizer = optimizer_for(self.grammar, settings)
+        self.grammar = FAMILIES[settings.model](**settings.model_arguments(words))
+        self.learner = self.grammar.learner(settings.learning_rate, settings.clip)
         self.words = words
 
     def step(self, word_ids: torch.Tensor) -> None:
-        train_step(self.grammar, self.optimizer, word_ids)
+        train_step(self.grammar, self.learner, word_ids)
 
     def sustained(self, sentences: list[WordIds], seconds: float) -> tuple[float, Counter[tuple[int, int]]]:
         """Sentences/s over whole batches in random order, and how many batches of which shape there were."""

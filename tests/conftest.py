@@ -1,5 +1,6 @@
 import os
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ PROJECT = Path(__file__).resolve().parent.parent
 # A job in the background of a script (`nohup pytest &`) ignores Ctrl-C, and so would all processes that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Torch's threads wait by spinning, so that on a busy machine tests of many small steps would take ten times as long.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Matplotlib would leave a list of the fonts in the home folder.
 FONTS = PROJECT / ".pytest_cache" / "matplotlib"
@@ -28,3 +32,19 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no treebanks in {folder}; set RAMIFY_DATA to their folder")
     return folder
+
+
+@pytest.fixture
+def on_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Call it to share out work of any size to this many threads, whatever the machine has, until the test ends."""
+    import torch
+
+    before = torch.get_num_threads()
+
+    def use(count: int) -> None:
+        monkeypatch.setattr("ramify.runtime.threads.SMALLEST_WORK", -1)
+        monkeypatch.setattr("ramify.runtime.threads.os.cpu_count", lambda: count)
+        torch.set_num_threads(count)
+
+    yield use
+    torch.set_num_threads(before)

@@ -23,7 +23,7 @@ from ramify.book.markdown import as_markdown
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.streaming import SentenceStream
 from ramify.corpus.vocabulary import Vocabulary
-from ramify.grammars import CPCFG, EMPCFG, NPCFG, TDPCFG, TNPCFG
+from ramify.models import CPCFG, EMPCFG, NPCFG, TDPCFG, TNPCFG
 from ramify.parser import Parser, evaluate
 from tests.command import ramify
 
@@ -145,6 +145,12 @@ def test_preterminals_of_the_same_word_leave_room_for_other_pairs(tmp_path):
     parser = parser_of(f"S -> {same} | B A0 [0.03] | A0 B [0.01]\n{words}\nB -> 'b' [1.0]")
     book = book_of(parser, None, tmp_path, Extent(examples=3))
     assert [pair for pair, _ in book.nonterminals[0].pairs] == ["a a", "b a", "a b"]
+
+
+def test_a_pair_of_several_rules_has_the_probability_of_the_strongest(tmp_path):
+    rules = "S -> A A [0.5] | C A [0.3] | B A [0.2]\nA -> 'a' [1.0]\nC -> 'a' [1.0]\nB -> 'b' [1.0]"
+    (phrase,) = book_of(parser_of(rules), None, tmp_path).nonterminals
+    assert phrase.pairs == (("a a", pytest.approx(0.5)), ("b a", pytest.approx(0.2)))
 
 
 def test_sentences_without_end(tmp_path):

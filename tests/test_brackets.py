@@ -107,6 +107,7 @@ def test_written_on_one_line_with_escaped_parentheses() -> None:
     assert write_brackets(DOG) == f"(TOP {DOG_TEXT})"
     assert write_brackets(unparsed(["(a)", "b"])) == "(TOP (_ -LRB-a-RRB-) (_ b))"
     assert write_brackets(unparsed([])) == ""
+    assert write_brackets(parse_from(["a"], [""], [], [])) == "(TOP (_ a))"
 
 
 @pytest.mark.parametrize("word", ["", "New York", "a\nb"])

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from ramify.grammars import EMPCFG
-from ramify.grammars.em_pcfg import WORD_COUNT
-from ramify.grammars.inspect import normalisation_error
-from ramify.training.checkpoint import Position
-from ramify.training.counting import ExpectationMaximisation
-from ramify.training.loop import optimizer_for, train_epoch
+from ramify.models import EMPCFG
+from ramify.models.em_pcfg import FLOOR, WORD_COUNT, ExpectationMaximisation
+from ramify.models.inspect import normalisation_error
+from ramify.storage.checkpoint import Position
+from ramify.training.loop import train_epoch
 from ramify.training.settings import Settings
-from tests.inference.brute_force import derivations
-from tests.inference.test_derivations import rules_of
+from tests.structures.brute_force import derivations
+from tests.structures.test_derivations import rules_of
 
 SENTENCES = [np.array(words) for words in ([1, 2, 3], [2, 2], [1, 3, 2, 1], [3, 1], [2, 3, 3])]
 
@@ -31,7 +30,7 @@ def test_an_epoch_is_one_step_of_em():
     grammar, settings = grammar_and_settings()
     root, binary, words = torch.zeros(2), torch.zeros(2, 4, 4), torch.zeros(5, 2)
     for sentence in SENTENCES:
-        rules = grammar.rules(torch.from_numpy(sentence)[None], torch.tensor([len(sentence)]))
+        rules = grammar(torch.from_numpy(sentence)[None], torch.tensor([len(sentence)]))
         found = list(derivations(rules, 0))
         total = sum(d.probability for d in found)
         for d in found:
@@ -42,7 +41,7 @@ def test_an_epoch_is_one_step_of_em():
                 binary[rule] += share
             for word, tag in zip(sentence, d.tags, strict=True):
                 words[word, tag] += share
-    optimizer = optimizer_for(grammar, settings)
+    optimizer = grammar.learner(settings.learning_rate, settings.clip)
     assert isinstance(optimizer, ExpectationMaximisation)
     train_epoch(grammar, optimizer, SENTENCES, settings, Position())
     words += WORD_COUNT
@@ -55,7 +54,7 @@ def test_an_epoch_is_one_step_of_em():
 
 def test_no_epoch_makes_the_text_less_probable():
     grammar, settings = grammar_and_settings()
-    optimizer, seen = optimizer_for(grammar, settings), []
+    optimizer, seen = grammar.learner(settings.learning_rate, settings.clip), []
     for epoch in range(1, 15):
         position = Position(epoch=epoch)
         train_epoch(grammar, optimizer, SENTENCES, settings, position)
@@ -67,7 +66,7 @@ def test_no_epoch_makes_the_text_less_probable():
 
 def test_an_epoch_without_sentences_left_changes_nothing():
     grammar, settings = grammar_and_settings()
-    optimizer = optimizer_for(grammar, settings)
+    optimizer = grammar.learner(settings.learning_rate, settings.clip)
     position = Position()
     train_epoch(grammar, optimizer, SENTENCES, settings, position)
     before = grammar.binary.detach().clone()
@@ -83,3 +82,6 @@ def test_a_symbol_never_used_keeps_its_rules():
     grammar.maximise([torch.tensor([1.0, 0.0]).double(), counts, torch.ones(5, 2).double()])
     assert torch.equal(grammar.binary[1], before[1])
     assert grammar.binary[0].exp().sum().item() == pytest.approx(1)
+    for parameter in grammar.parameters():  # a rule that was given up is a finite number in the model's file
+        assert parameter.isfinite().all()
+        assert parameter.min() >= FLOOR

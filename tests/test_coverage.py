@@ -12,13 +12,13 @@ import torch
 
 from ramify.corpus.spelling import Spelling
 from ramify.corpus.vocabulary import UnknownCount, Vocabulary
+from ramify.decoding.decoders import log_probabilities
 from ramify.evaluation.coverage import Coverage, Likelihood, are_comparable
 from ramify.evaluation.scores import perplexity
-from ramify.grammars import FAMILIES, Grammar
-from ramify.inference.dispatch import inside
-from ramify.parser.batches import padded
-from ramify.parser.decoding import log_probabilities
+from ramify.models import FAMILIES, Grammar
+from ramify.models.batches import padded
 from ramify.parser.parser import Parser
+from tests.structures.random_rules import inside
 
 WORDS = ("<unk>", "the", "dog", "barks")
 
@@ -35,9 +35,9 @@ def test_left_open_a_word_may_be_any(family: str, sentence: list[int]) -> None:
     grammar = grammar_of(family)
     choices = [range(len(WORDS)) if word == 0 else [word] for word in sentence]
     fillings = [np.array(filling) for filling in product(*choices)]
-    expected = np.logaddexp.reduce(log_probabilities(grammar, fillings))
+    expected = np.logaddexp.reduce(log_probabilities(grammar, fillings)[0])
     # Beside a longer sentence, so that there is padding, which also has the number of the unknown word.
-    found = log_probabilities(grammar, [np.array(sentence), np.array([1, 0, 2, 3, 3, 1])], unknown_open=True)
+    found, _ = log_probabilities(grammar, [np.array(sentence), np.array([1, 0, 2, 3, 3, 1])], unknown_open=True)
     assert found[0] == pytest.approx(expected, abs=1e-5)
 
 
@@ -48,8 +48,8 @@ def test_left_open_in_a_compound_grammar_z_stays_what_the_sentence_says() -> Non
         word_ids, lengths = padded([sentence], torch.device("cpu"))
         z, cost = grammar.encoder(word_ids, lengths, None)
         filled = [np.array([1, word, 3]) for word in range(len(WORDS))]
-        of_each = [float(inside(grammar.rules_at(z, *padded([words], torch.device("cpu"))))) for words in filled]
-    [found] = log_probabilities(grammar, [sentence], unknown_open=True)
+        of_each = [float(inside(grammar.distribution_at(z, *padded([words], torch.device("cpu"))))) for words in filled]
+    [found], _ = log_probabilities(grammar, [sentence], unknown_open=True)
     assert found == pytest.approx(np.logaddexp.reduce(of_each) - float(cost), abs=1e-5)
 
 

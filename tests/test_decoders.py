@@ -13,11 +13,11 @@ import ramify
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.streaming import Pause
 from ramify.corpus.vocabulary import Vocabulary
+from ramify.decoding.decoders import DECODERS
 from ramify.errors import RamifyError
-from ramify.grammars import CPCFG, NPCFG, TNPCFG
+from ramify.models import CPCFG, NPCFG, TNPCFG
 from ramify.parser import Parser
-from ramify.parser.decoding import DECODERS
-from tests.inference.test_reference import GRAMMAR
+from tests.structures.test_reference import GRAMMAR
 
 WORDS = ["<unk>", *"the a dog cat saw barked in park N".split()]
 SENTENCES = ["the dog saw a cat in the park".split(), ["dog"], [], "the dog barked".split()]
@@ -71,7 +71,7 @@ def test_label_posteriors_are_the_same_however_they_are_found(monkeypatch):
     for decoder in ("viterbi-rank", "sample"):
         expected = parser.analyse(SENTENCES[0], decoder)
         with monkeypatch.context() as patch:
-            patch.setattr("ramify.inference.derivations.decoders.MOST_RULES", 1)
+            patch.setattr("ramify.structures.low_rank.distribution.MOST_RULES", 1)
             found = parser.analyse(SENTENCES[0], decoder)
         assert found.parse == expected.parse
         np.testing.assert_allclose(found.label_posteriors, expected.label_posteriors, rtol=1e-4)
@@ -99,7 +99,7 @@ def test_samples_do_not_depend_on_how_many_sentences_are_read_at_a_time():
 def test_decoders_that_cannot_be_had_are_refused(monkeypatch):
     with pytest.raises(RamifyError, match="is for low-rank grammars; use viterbi"):
         parser_of("n-pcfg").analyse(SENTENCES[0], "viterbi-rank")
-    monkeypatch.setattr("ramify.parser.decoding.MOST_RULES", 10)
+    monkeypatch.setattr("ramify.decoding.decoders.MOST_RULES", 10)
     with pytest.raises(RamifyError, match="use the decoder mbr, or viterbi-rank"):
         parser_of("tn-pcfg").analyse(SENTENCES[0], "viterbi")
     parser_of("n-pcfg").analyse(SENTENCES[0], "viterbi")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import ramify
-from ramify.grammars import FAMILIES
+from ramify.models import FAMILIES
 
 MODELS = Path(__file__).parent / "fixtures" / "models"
 GOLD = Path(__file__).parent / "fixtures" / "gold.trees"

@@ -17,8 +17,8 @@ from ramify.corpus.rule_files import read_rules, to_nltk, write_rules
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
-from ramify.grammars import CPCFG, NPCFG, TNPCFG
-from ramify.grammars.inspect import normalisation_error
+from ramify.models import CPCFG, NPCFG, TNPCFG
+from ramify.models.inspect import normalisation_error
 from ramify.parser import Parser
 from ramify.parser.export import export, text_record
 from ramify.parser.systems import System
@@ -106,6 +106,16 @@ def test_too_many_rules_are_not_written(monkeypatch):
     monkeypatch.setattr("ramify.parser.export.MOST_RULES", 10)
     with pytest.raises(RamifyError, match="More than 10 rules"):
         export(parser_of("n-pcfg"))
+
+
+def test_no_more_rules_than_the_mass_needs():
+    rules = "S -> A A [0.5] | A B [0.25] | B A [0.25]\nA -> 'a' [0.5] | 'b' [0.5]\nB -> 'b' [1.0]"
+    parser = Parser.from_binary_grammar(BinaryGrammar.from_nltk(nltk.PCFG.fromstring(rules)))
+    assert len(export(parser, 1).grammar.binary) == 3
+    assert len(export(parser, 0.75).grammar.binary) == 2
+    kept = export(parser, 0.5)
+    assert len(kept.grammar.binary) == 1
+    assert kept.left_out["S"] == pytest.approx(0.5)
 
 
 def test_start_rules_in_nltks_notation():

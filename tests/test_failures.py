@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import ramify
+from ramify.cli.tally import Tally
 from ramify.corpus.brackets import read_brackets
 from ramify.evaluation.gold import Prediction, load_gold
 from ramify.evaluation.report import mean_of_runs, score
-from ramify.parser.tally import Tally
 from tests.command import ramify as command
 
 RULES = """S -> N V [0.5] | N S [0.5]
@@ -53,8 +53,8 @@ def test_a_line_that_is_too_long_costs_one_tree(model: Path, text: Path) -> None
 def test_a_line_that_does_not_fit_into_memory_costs_one_tree(
     model: Path, text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ramify.parser.batches.CHART_BYTES", 0)
-    monkeypatch.setattr("ramify.parser.batches.chart_bytes", lambda _, length: length)
+    monkeypatch.setattr("ramify.models.batches.CHART_BYTES", 0)
+    monkeypatch.setattr("ramify.models.batches.chart_bytes", lambda _, length: length)
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("", (), {"available": 20}))
     result = command("parse", "-m", model, text, "--format", "json")
     failures = [json.loads(line)["failure"] for line in result.stdout.splitlines()]

@@ -17,8 +17,8 @@ import pytest
 import ramify
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.files import contents, locked_place, remove_unfinished, write_atomically
-from ramify.locks import LOCK, check_unlocked, locked_file, locked_folder
+from ramify.storage.files import contents, locked_place, remove_unfinished, write_atomically
+from ramify.storage.locks import LOCK, check_unlocked, locked_file, locked_folder
 from tests.command import ramify as command
 
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 2, "batch_size": 16}
@@ -96,7 +96,7 @@ def test_threads_take_turns(tmp_path: Path) -> None:
 HOLDER = """
 import subprocess, sys, time
 from pathlib import Path
-from ramify.locks import locked_folder
+from ramify.storage.locks import locked_folder
 with locked_folder(Path(sys.argv[1])) as descriptor:
     child = subprocess.Popen(["sleep", "600"], pass_fds=[descriptor] if sys.argv[2] == "inherit" else [])
     print(child.pid, flush=True)

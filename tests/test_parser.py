@@ -15,18 +15,19 @@ from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.builtin import builtin_grammar, builtin_treebank
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
+from ramify.corpus.streaming import Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import unparsed
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.baselines import right_branching
 from ramify.evaluation.gold import unlabelled
-from ramify.grammars import TDPCFG, TNPCFG, SharedDenseRules, TableGrammar
-from ramify.grammars.base import SharedRules
-from ramify.inference.dispatch import marginals
+from ramify.models import TDPCFG, TNPCFG, TableGrammar
+from ramify.models import batches as batching
 from ramify.parser import FORMATS, Analysis, Parser
-from ramify.parser import batches as batching
-from tests.inference.random_rules import random_dense_rules, random_rules
+from ramify.structures.dense import DenseRules
+from ramify.structures.low_rank import LowRankRules
+from tests.structures.random_rules import marginals, random_dense_rules, random_rules
 
 WORDS = ["<unk>", *"the a dog cat saw barked in park N".split()]
 
@@ -60,6 +61,42 @@ def test_labels_are_named_for_their_numbers(parser):
     assert len(analysis.parse.labels) == 7
 
 
+def test_sentences_before_a_pause_are_parsed_before_more_are_read(parser):
+    read = []
+
+    def stream():
+        for words in SENTENCES[:2]:
+            read.append(words)
+            yield words
+        yield Pause()
+        read.append("more")
+        yield SENTENCES[4]
+
+    analyses = parser.analyse_many(stream())
+    assert [next(analyses).parse.words for _ in range(2)] == [tuple(words) for words in SENTENCES[:2]]
+    assert read == SENTENCES[:2]
+    assert [analysis.parse.words for analysis in analyses] == [tuple(SENTENCES[4])]
+
+
+def test_the_charts_of_a_batch_fit_into_memory_together(parser, monkeypatch):
+    one = batching.chart_bytes(parser.grammar, 10)
+    monkeypatch.setattr(batching, "CHART_BYTES", 3.5 * one)
+    assert list(map(len, batching.memory_batches(parser.grammar, [10] * 8))) == [3, 3, 2]
+    [*batches] = batching.memory_batches(parser.grammar, [10, 2, 30, 3, 9, 10])
+    assert batches[-1] == [2]  # too large together with any other, so it is alone
+    assert sorted(place for batch in batches for place in batch) == list(range(6))
+
+
+def test_the_strongest_rules_of_all_nonterminals_come_best_first(parser):
+    found = [probability for *_, probability in parser.strongest_rules(count=4)]
+    assert len(found) == 4 * 5
+    assert found == sorted(found, reverse=True)
+    of_each = dict.fromkeys(parser.labels, 0)
+    for parent, *_ in parser.strongest_rules(count=4):
+        of_each[parent] += 1
+    assert set(of_each.values()) == {4}
+
+
 def test_a_string_is_split_at_spaces(parser):
     assert parser.parse("the dog barked") == parser.parse(["the", "dog", "barked"])
 
@@ -81,7 +118,7 @@ def test_the_order_survives_windows_and_batches(parser, monkeypatch):
 
 
 def test_a_table_of_words_too_large_to_keep_changes_nothing(parser, monkeypatch):
-    monkeypatch.setattr("ramify.grammars.base.LARGEST_TABLE", 0)
+    monkeypatch.setattr("ramify.models.grammar.LARGEST_TABLE", 0)
     torch.manual_seed(0)
     without = Parser(TNPCFG(5, 6, 7, len(WORDS), embedding=16), parser.vocabulary)
     assert isinstance(without.grammar, TNPCFG)
@@ -149,9 +186,9 @@ def test_numbers_that_underflow_in_part_are_done_again_in_log_space(rank, sharpn
     rules = random_dense_rules if rank is None else partial(random_rules, d=rank)
     rules = rules(n=5, p=6, lengths=[10] * 50, sharpness=sharpness, dtype=torch.float32)
     shared = (
-        SharedDenseRules(rules.root, rules.binary)
+        DenseRules(rules.root, rules.binary)
         if rank is None
-        else SharedRules(rules.root, rules.head, rules.left, rules.right)
+        else LowRankRules(rules.root, rules.head, rules.left, rules.right)
     )
     with torch.no_grad():
         truth = marginals(rules.to(torch.float64), engine="reference")
@@ -162,7 +199,7 @@ def test_numbers_that_underflow_in_part_are_done_again_in_log_space(rank, sharpn
     analyses, scored = list(parser.analyse_many(sentences)), list(parser.score_many(sentences))
     assert any(analysis.in_log_space for analysis in analyses)
     assert [each.in_log_space for each in scored] == [analysis.in_log_space for analysis in analyses]
-    expected = pytest.approx(truth.log_probability.tolist(), rel=1e-5)
+    expected = pytest.approx(truth.log_partition.tolist(), rel=1e-5)
     assert [analysis.log_probability for analysis in analyses] == expected
     assert [each.log_probability for each in scored] == expected
     for analysis, posteriors in zip(analyses, truth.spans, strict=True):
@@ -241,7 +278,7 @@ def test_a_sentence_of_a_million_words_takes_no_memory_for_posteriors(parser):
 
 
 def test_a_sentence_that_takes_minutes_is_announced(parser, monkeypatch):
-    slow = batching.expected_seconds(parser.grammar, 8)
+    slow = parser.grammar.expected_seconds(8)
     monkeypatch.setattr(batching, "SLOW", slow * 0.99)
     given = Sentence.from_tokens(SENTENCES[0], where="here, line 7")
     for work in (parser.analyse_many, parser.log_probabilities):
@@ -267,16 +304,16 @@ def test_best_parses_keep_punctuation(parser):
 
 
 def test_the_vocabulary_must_be_the_grammars_own(parser):
-    with pytest.raises(RamifyError, match="different models"):
+    with pytest.raises(RamifyError, match="do not belong together"):
         Parser(parser.grammar, Vocabulary(["<unk>", "a"]))
 
 
 def test_unknown_decoders_and_symbols_are_refused(parser):
     with pytest.raises(RamifyError, match="decoder 'best' is unknown"):
         parser.analyse(["a", "b"], "best")
-    with pytest.raises(RamifyError, match="no nonterminal"):
+    with pytest.raises(RamifyError, match="not a nonterminal"):
         parser.strongest_rules("NT-99")
-    with pytest.raises(RamifyError, match="no preterminal"):
+    with pytest.raises(RamifyError, match="not a preterminal"):
         parser.strongest_words("T-99")
 
 

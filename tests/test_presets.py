@@ -7,7 +7,7 @@ import torch
 
 import ramify
 from ramify.errors import RamifyError
-from ramify.grammars import FAMILIES
+from ramify.models import FAMILIES
 from ramify.training.run import check_size
 from ramify.training.settings import Settings, load_settings, presets
 
@@ -30,7 +30,7 @@ def test_a_preset_is_loaded_and_built(name):
     assert settings.model == f"{family}-pcfg"
     assert settings.preterminals == int(preterminals.removeprefix("-") or 60)
     assert settings.nonterminals == settings.preterminals // 2
-    arguments = settings.grammar_arguments(10_002)
+    arguments = settings.model_arguments(10_002)
     check_size(settings.model, arguments)
     with torch.device("meta"):
         grammar = FAMILIES[settings.model](**arguments)

@@ -10,7 +10,7 @@ import pytest
 import ramify
 from ramify.corpus.spelling import Spelling
 from ramify.errors import RamifyError
-from ramify.parser.folder import FILES
+from ramify.storage.model_folder import FILES
 from ramify.training.data import prepare
 from ramify.training.settings import Settings, load_settings
 from tests.command import ramify as command

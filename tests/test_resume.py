@@ -18,7 +18,8 @@ import pytest
 import ramify
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError, RamifyWarning, Stopped
-from ramify.training import run
+from ramify.training import folder, run
+from ramify.training.settings import Settings, load_settings
 
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 3, "batch_size": 8}
 OPTIONS = [f"--{name.replace('_', '-')}={value}" for name, value in SMALL.items()]
@@ -71,10 +72,15 @@ def test_a_crash_between_two_steps_changes_nothing(text, uninterrupted, tmp_path
     same(out, uninterrupted)
 
 
-@pytest.mark.parametrize("function", ["judge", "save_tensors", "write_card", "save_checkpoint"])
+@pytest.mark.parametrize(
+    ("module", "function"),
+    [(run, "judge"), (folder, "write_weights"), (folder, "write_card"), (folder, "save_checkpoint")],
+)
 @pytest.mark.parametrize("call", [0, 1, 2])
-def test_a_crash_at_the_end_of_an_epoch_changes_nothing(text, uninterrupted, tmp_path, monkeypatch, function, call):
-    out, original, calls = tmp_path / "run", getattr(run, function), [0]
+def test_a_crash_at_the_end_of_an_epoch_changes_nothing(
+    text, uninterrupted, tmp_path, monkeypatch, module, function, call
+):
+    out, original, calls = tmp_path / "run", getattr(module, function), [0]
 
     def crash(*arguments, **options):
         calls[0] += 1
@@ -82,10 +88,10 @@ def test_a_crash_at_the_end_of_an_epoch_changes_nothing(text, uninterrupted, tmp
             raise Crash
         return original(*arguments, **options)
 
-    monkeypatch.setattr(run, function, crash)
+    monkeypatch.setattr(module, function, crash)
     with pytest.raises(Crash):
         ramify.train(text, out, **SMALL)
-    monkeypatch.setattr(run, function, original)
+    monkeypatch.setattr(module, function, original)
     ramify.train(text, out, resume=True)
     same(out, uninterrupted)
 
@@ -110,7 +116,7 @@ def test_a_signal_saves_the_run(text, uninterrupted, tmp_path, number, code):
             sent.append(progress)
             os.kill(os.getpid(), number)
 
-    with pytest.raises(Stopped, match=r"the run is saved\. To go on: ramify train .* --resume") as stop:
+    with pytest.raises(Stopped, match=r"the run is saved in .* and can be resumed") as stop:
         ramify.train(text, out, on_progress=send, **SMALL)
     assert stop.value.exit_code == code
     assert signal.getsignal(number) == before
@@ -129,7 +135,7 @@ def test_the_command_line_stops_at_a_signal(text, tmp_path):
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert error.strip().splitlines()[-1] == (
-        f"Stopped; the run is saved. To go on: ramify train {text} --out {out} --resume"
+        f"Stopped; the run is saved. To resume: ramify train {text} --out {out} --resume"
     )
     assert "Traceback" not in error
     ramify.train(text, out, resume=True, epochs=1 + len((out / "metrics.jsonl").read_text().splitlines()))
@@ -161,12 +167,42 @@ def test_another_run_is_not_resumed(text, uninterrupted, tmp_path):
     ramify.train(text, tmp_path / "with dev", dev=text, **SMALL | {"epochs": 1})
     with pytest.raises(RamifyError, match="was trained on another dev set"):
         ramify.train(text, tmp_path / "with dev", resume=True, dev=other)
-    with pytest.raises(RamifyError, match="one of --resume and --overwrite"):
+    with pytest.raises(RamifyError, match="one of resume and overwrite"):
         ramify.train(text, out, resume=True, overwrite=True)
     config = json.loads((out / "config.json").read_text())
     (out / "config.json").write_text(json.dumps({**config, "threads": 77}))
     with pytest.warns(RamifyWarning, match="began with 77 threads"):
         ramify.train(text, out, resume=True)
+
+
+OTHERS = {
+    "model": "td-pcfg", "nonterminals": 5, "preterminals": 9, "rank": 9, "embedding": 9, "compound": True,
+    "activation": "tanh", "shared_projection": True, "tied_embeddings": True, "initialisation": "xavier-normal",
+    "gain": 2.0, "dropout": 0.5, "seed": 1, "batch_size": 9, "batch_tokens": 9, "learning_rate": 0.1, "decay": 0.5,
+    "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "words": "none",
+    "tokenise": "xx", "split_sentences": True, "punctuation": "keep", "normal_form": "NFD",
+}  # fmt: skip
+FREE = {"epochs": 99, "patience": 99, "device": "cpu", "checkpoint_minutes": 9.0}
+
+
+def test_only_what_leaves_the_model_alone_may_be_changed_when_a_run_goes_on():
+    for name, value in OTHERS.items():
+        with pytest.raises(RamifyError, match=name):
+            load_settings(None, {name: value}, earlier=Settings())
+    for name, value in FREE.items():
+        assert getattr(load_settings(None, {name: value}, earlier=Settings()), name) == value
+
+
+@pytest.mark.parametrize("part", ["grammar", "words", "text"])
+def test_a_run_that_read_its_data_in_another_way_is_not_resumed(text, uninterrupted, tmp_path, part):
+    out = shutil.copytree(uninterrupted, tmp_path / "run")
+    config = json.loads((out / "config.json").read_text())
+    config[part] = {"grammar": config["grammar"] | {"gain": 3.0}, "words": "none"}.get(
+        part, config["text"] | {"normal_form": "NFD"}
+    )
+    (out / "config.json").write_text(json.dumps(config))
+    with pytest.raises(RamifyError, match="version"):
+        ramify.train(text, out, resume=True, epochs=4)
 
 
 def test_a_damaged_checkpoint_is_named(text, uninterrupted, tmp_path):

@@ -19,6 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import ramify as package
+from ramify.cli.output import LineOutput
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.guessing import warn_of_tree
@@ -157,6 +158,12 @@ def test_nul_is_refused_with_file_and_line_everywhere(place: Path, tmp_path: Pat
         result = ramify(*command)
         assert result.returncode == 2
         assert "bad, line 2: holds a NUL" in result.stderr
+
+
+@pytest.mark.parametrize("sentence", ["the \0 dog", ["the", "\0"]])
+def test_nul_is_refused_in_a_string_too(place: Path, sentence) -> None:
+    with pytest.raises(RamifyError, match="NUL"):
+        package.load(place / "model").parse(sentence)
 
 
 def test_other_control_characters_are_kept_as_words(tmp_path: Path) -> None:
@@ -328,3 +335,26 @@ def test_a_resumed_parse_has_the_bytes_of_an_unbroken_one(place: Path, tmp_path:
     threading.Thread(target=feed).start()
     assert feeding.wait() == 0
     assert out.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize(("left", "kept"), [(0, 0), (1023, 0), (1024, 1024), (1500, 1024), (2048, 2048)])
+def test_only_whole_groups_of_lines_are_resumed(tmp_path: Path, monkeypatch, left: int, kept: int) -> None:
+    monkeypatch.setattr("ramify.cli.output._CHUNK", 1000)  # so that groups end in the middle of what is read at once
+    partial = tmp_path / "out.partial"
+    partial.write_text("".join(f"line {number}\n" for number in range(left)) + "half a li")
+    (tmp_path / "out.partial.json").write_text("{}")
+    with LineOutput(tmp_path / "out", True, False, dict) as output:
+        assert output.lines_done == kept
+        output.write(f"line {number}\n".rstrip() for number in range(kept, 3000))
+    assert (tmp_path / "out").read_text() == "".join(f"line {number}\n" for number in range(3000))
+
+
+def test_pauses_of_a_pipe_do_not_change_the_groups_of_a_file(place: Path, tmp_path: Path, monkeypatch) -> None:
+    groups = []
+    monkeypatch.setattr("ramify.corpus.lines.LineReader.is_dry", lambda _: True)
+    original = package.Parser._analyse_window
+    monkeypatch.setattr(package.Parser, "_analyse_window", lambda *a: (groups.append(len(a[1])), original(*a))[1])
+    assert ramify("parse", "-m", place / "model", place / "text", "--out", tmp_path / "out").returncode == 0
+    assert groups == [60]
+    assert ramify("parse", "-m", place / "model", place / "text").returncode == 0
+    assert groups[1:] == [1] * 60

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from itertools import pairwise
@@ -14,11 +15,13 @@ import torch
 from safetensors.torch import load_file
 
 import ramify
-from ramify.grammars import CPCFG, TNPCFG
-from ramify.training.checkpoint import Position
-from ramify.training.loop import Progress, equal_length_batches, optimizer_for, train_epoch
+from ramify.models import CPCFG, TNPCFG
+from ramify.models.base import Learner
+from ramify.storage.checkpoint import Position
+from ramify.training.loop import Progress, equal_length_batches, train_epoch, train_step
 from ramify.training.settings import Settings
-from tests.inference.brute_force import tree_weights
+from tests.structures.brute_force import tree_weights
+from tests.structures.random_rules import inside
 
 SMALL = {"preterminals": 4, "nonterminals": 2, "rank": 3, "embedding": 4, "batch_size": 2}
 WORDS = 12
@@ -36,19 +39,19 @@ class Recorded:
         torch.manual_seed(0)
         self.settings = settings
         self.grammar = CPCFG(2, 4, WORDS, 4, latent=2) if compound else TNPCFG(2, 4, 3, WORDS, 4)
-        self.optimizer = optimizer_for(self.grammar, settings)
+        self.optimizer = self.grammar.learner(settings.learning_rate, settings.clip)
         self.words: list[list[list[int]]] = []
         self.noise: list[int | None] = []
         self.rates: list[float] = []
-        given = self.grammar.given
+        with_cost = self.grammar.with_cost
 
         def noted(word_ids: torch.Tensor, lengths: torch.Tensor, noise: torch.Generator | None = None) -> Any:
             self.words.append(word_ids.tolist())
             self.noise.append(None if noise is None else noise.initial_seed())
             self.rates.append(self.optimizer.param_groups[0]["lr"])
-            return given(word_ids, lengths, noise)
+            return with_cost(word_ids, lengths, noise)
 
-        self.grammar.given = noted  # type: ignore[method-assign]
+        self.grammar.with_cost = noted  # type: ignore[method-assign]
 
     def run(self, epoch: int, data: list[np.ndarray], batches: int = 0) -> list[Progress]:
         """The rest of an epoch, behind so many of its batches."""
@@ -130,13 +133,37 @@ def test_training_perplexity_counts_words_and_an_end_for_each_sentence() -> None
     *_, progress = recorded.run(1, data)
     total = 0.0
     for words in data:
-        rules = recorded.grammar.rules(torch.from_numpy(words)[None], torch.tensor([len(words)]))
+        rules = recorded.grammar(torch.from_numpy(words)[None], torch.tensor([len(words)]))
         N = len(words)
         trees = tree_weights(rules, 0, torch.zeros(1, N + 1, N + 1, dtype=torch.float64))
         total += torch.stack(list(trees.values())).sum().log().item()
     places = sum(len(words) + 1 for words in data)
     assert progress.perplexity == pytest.approx(math.exp(-total / places), rel=1e-6)
     assert (progress.sentences_done, progress.sentences) == (6, 6)
+
+
+class PlainDescent(Learner, torch.optim.SGD):
+    """Moves by the gradient itself."""
+
+    def state_shapes(self, parameter):  # noqa: ARG002
+        return {}
+
+
+def test_a_step_of_a_compound_grammar_climbs_the_lower_bound() -> None:
+    """log p(w | z) minus the divergence of z's distribution from its prior, in value and in every gradient."""
+    torch.manual_seed(0)
+    grammar = CPCFG(2, 3, WORDS, 4, latent=2).double()
+    before = copy.deepcopy(grammar)
+    word_ids, lengths = torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([3, 3])
+    optimizer = PlainDescent(grammar.parameters(), lr=0.5)
+    found = train_step(grammar, optimizer, word_ids, torch.Generator().manual_seed(5))
+    rules, cost = before.with_cost(word_ids, lengths, torch.Generator().manual_seed(5))
+    bound = inside(rules, engine="reference") - cost
+    bound.mean().backward()
+    assert (cost > 1e-6).all()
+    torch.testing.assert_close(found, bound.detach())
+    for moved, parameter in zip(grammar.parameters(), before.parameters(), strict=True):
+        torch.testing.assert_close(moved, parameter + 0.5 * parameter.grad)
 
 
 def test_the_best_epoch_so_far_is_kept_not_one_better_than_the_last(

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 import ramify
+from ramify.corpus.streaming import WINDOW
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.evaluation.coverage import NOT_COMPARABLE
 from ramify.evaluation.report import mean_of_runs
+from ramify.storage.model_folder import checksum
 from tests.command import ramify as command
 
 TINY = {"preterminals": 4, "nonterminals": 2, "rank": 4, "embedding": 8, "epochs": 1, "batch_size": 8}
@@ -52,7 +54,7 @@ def test_score_ends_with_totals(folder: Path) -> None:
     total = sum(numbers[:2])
     expected = ramify.evaluate(ramify.load(folder / "all"), folder / "test.trees")
     assert "two words or more: 2; 2 of fewer" in result.stderr
-    assert "1 of 6 words (16.7 %)" in result.stderr
+    assert "1 of 7 words (14.3 %)" in result.stderr
     assert float(re.search(r"Log p\(w\): (\S+)", result.stderr)[1]) == pytest.approx(total, abs=1e-5)
     figures = [
         math.exp(-total / 8), expected.coverage.perplexity_with_spelling, expected.coverage.perplexity_of_known_words
@@ -76,25 +78,25 @@ def test_score_says_that_sentences_have_no_derivation(tmp_path: Path) -> None:
     (tmp_path / "rules.txt").write_text("NT-0 -> T-0 T-1 [1.0]\nT-0 -> 'the' [1.0]\nT-1 -> 'dog' [1.0]\n")
     result = command("score", "-m", tmp_path / "rules.txt", given="the dog\nthe wolf\n")
     assert result.returncode == 0, result.stderr
-    assert "Without a derivation: 1 " in result.stderr
+    assert "1 of 2 sentences has no parse: no derivation 1" in result.stderr
     assert "Perplexity: inf, of known words 1.0 " in result.stderr
 
 
 def test_a_resumed_score_says_what_its_totals_are_of(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("the wolf ran\nthe dog ran\nthe fox ran\n")
+    (tmp_path / "text.txt").write_text("the wolf ran\n" * WINDOW + "the dog ran\nthe fox ran\n")
     arguments = ("score", "-m", folder / "all", tmp_path / "text.txt", "--out", tmp_path / "out.txt")
     assert command(*arguments).returncode == 0
     whole = (tmp_path / "out.txt").read_text()
-    # As a run leaves them that stopped after its first line.
+    # As a run leaves them that stopped after its first group of lines.
     (tmp_path / "out.txt").unlink()
-    (tmp_path / "out.txt.partial").write_text(whole.splitlines(keepends=True)[0])
+    (tmp_path / "out.txt.partial").write_text("".join(whole.splitlines(keepends=True)[:WINDOW]))
     made_with = {"command": "score", "version": ramify.__version__, "input": "auto", "tokenise": None}
-    made_with |= {"split-sentences": False, "model": ramify.parser.folder.checksum(folder / "all")}
+    made_with |= {"split-sentences": None, "max-length": None, "model": checksum(folder / "all")}
     (tmp_path / "out.txt.partial.json").write_text(json.dumps(made_with))
     resumed = command(*arguments, "--resume")
     assert resumed.returncode == 0, resumed.stderr
-    assert "two words or more: 2; the 1 lines done before" in resumed.stderr
-    assert "0 of 6 words" in resumed.stderr
+    assert f"two words or more: 2; the {WINDOW:,} lines done before" in resumed.stderr
+    assert (tmp_path / "out.txt").read_text() == whole
 
 
 def test_evaluate_reports_unknown_words_of_each_model(folder: Path) -> None:

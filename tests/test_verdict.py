@@ -40,6 +40,7 @@ SUMMARY = Summary(
     model="tn-pcfg",
     sizes={"nonterminals": 30, "preterminals": 60, "rank": 200},
     parameters=1234,
+    has_likelihood=True,
     epochs=3,
     epochs_done=0,
 )

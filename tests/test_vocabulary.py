@@ -15,6 +15,10 @@ def test_the_most_frequent_words_and_of_equals_the_first_seen() -> None:
     assert Vocabulary.build(sentences).words == ("<unk>", "c", "a", "b", "d", "e")
 
 
+def test_forms_of_one_word_are_counted_together() -> None:
+    assert Vocabulary.build([["Dog", "dog", "Dog", "dog", "cat", "cat", "cat"]], size=1).words == ("<unk>", "dog")
+
+
 def test_the_mark_of_the_unknown_in_a_text_is_the_unknown() -> None:
     vocabulary = Vocabulary.build([["<unk>", "<unk>", "a"]], size=1)
     assert vocabulary.words == ("<unk>", "a")

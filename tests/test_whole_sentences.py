@@ -22,7 +22,7 @@ from ramify.errors import RamifyError, Stopped
 from ramify.parser import FORMATS, Parser
 from tests.command import ramify
 
-ANY_LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"))
+ANY_LINE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\0"))
 TEN_SENTENCES = [
     '"Where," she asked, "did you put the (very old) map?"',
     "The well-known U.S. firm lost $1,234.50—nearly 3.5%—in 2009.",

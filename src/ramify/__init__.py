@@ -3,16 +3,18 @@
 from typing import TYPE_CHECKING
 
 from ramify.errors import RamifyError, RamifyWarning, Stopped
-from ramify.lazy import attributes_from
+from ramify.runtime.lazy import attributes_from
 from ramify.version import VERSION as __version__  # noqa: N811
 
 if TYPE_CHECKING:
+    from ramify.models import Model, register
     from ramify.parser import Analysis, Evaluation, Parser, evaluate, load
-    from ramify.training import Settings, train
+    from ramify.training import Settings, fit, train
 
 __all__ = [
     "Analysis",
     "Evaluation",
+    "Model",
     "Parser",
     "RamifyError",
     "RamifyWarning",
@@ -20,7 +22,9 @@ __all__ = [
     "Stopped",
     "__version__",
     "evaluate",
+    "fit",
     "load",
+    "register",
     "train",
 ]
 
@@ -32,5 +36,6 @@ def __dir__() -> list[str]:
 __getattr__ = attributes_from(
     __name__,
     dict.fromkeys(("Analysis", "Evaluation", "Parser", "evaluate", "load"), "ramify.parser")
-    | dict.fromkeys(("Settings", "train"), "ramify.training"),
+    | dict.fromkeys(("Model", "register"), "ramify.models")
+    | dict.fromkeys(("Settings", "fit", "train"), "ramify.training"),
 )

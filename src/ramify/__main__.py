@@ -6,7 +6,7 @@ from types import FrameType
 from typing import NoReturn
 
 from ramify.errors import Stopped
-from ramify.memory import keep_freed_memory
+from ramify.runtime.memory import keep_freed_memory
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:

@@ -18,10 +18,10 @@ from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError, Stopped
-from ramify.files import contents
 from ramify.naming import CONFIG
 from ramify.parser import FORMATS, Evaluation, Parser, evaluate
-from ramify.parser.folder import FILES
+from ramify.storage.files import contents
+from ramify.storage.model_folder import FILES
 from ramify.terminal import evaluation_table, rules_table, training_display, tree_format
 from ramify.training import train
 

@@ -338,9 +338,10 @@ def test_data_that_may_not_be_read_is_told(tmp_path, monkeypatch):
 
     path = write_experiment(tmp_path)
     plan = read_plan(path)
-    message = r"train\.trees: this file cannot be read \(Permission denied\); check its permissions"
+    message = r"train\.trees: .*cannot be read \(Permission denied\); check its .*permissions"
     with monkeypatch.context() as locked:
-        locked.setattr("ramify.experiments.sources.Path.open", refuse)
+        for opens in ("ramify.corpus.lines.FileIO", "ramify.experiments.plan.Path.open"):
+            locked.setattr(opens, refuse)
         with pytest.raises(RamifyError, match=message):
             _files(tmp_path / "treebank", "here")
         with pytest.raises(RamifyError, match=message):

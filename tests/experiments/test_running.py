@@ -21,7 +21,7 @@ from ramify.evaluation.baselines import BASELINES
 from ramify.experiments import folder as folder_module
 from ramify.experiments.reading import read_plan
 from ramify.experiments.running import check_jobs, run_experiment, survey
-from ramify.locks import locked_folder
+from ramify.storage.locks import locked_folder
 from tests.command import ramify
 from tests.experiments.common import TINY, write_experiment, write_treebank
 
@@ -84,6 +84,8 @@ def test_baselines_are_scored_once_for_every_data_set(finished):
         assert result["kind"] == "baseline"
         assert result["evaluation"]["scores"]["sentence_f1"] == expected.scores.sentence_f1
         assert len(result["sentence_f1"]) == 12
+        # Of random trees, the mean of all draws.
+        assert sum(result["sentence_f1"]) / 12 == pytest.approx(expected.scores.sentence_f1, abs=1e-3)
     assert len([*(finished / "out" / "baselines" / "small").iterdir()]) == 2 < len(BASELINES)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from ramify.errors import Stopped
 from ramify.experiments import running
+from ramify.experiments.pool import explain
 from ramify.experiments.reading import read_plan
 from ramify.experiments.running import run_experiment
 from ramify.training import stopping
@@ -48,6 +49,14 @@ def test_a_worker_that_hears_of_the_end_first_has_not_failed(tmp_path, monkeypat
         run_experiment(read_plan(write_experiment(tmp_path, TINY)), tmp_path / "out", jobs=1)
     assert stop.value.exit_code == 143
     assert not [*(tmp_path / "out").rglob("failed.json")]
+
+
+def test_only_a_process_that_was_killed_may_have_lacked_memory():
+    assert "SIGKILL" in explain(-signal.SIGKILL)
+    assert "memory" in explain(-signal.SIGKILL)
+    assert "memory" not in explain(-signal.SIGTERM)
+    assert "143" in explain(143)
+    assert "code 1." in explain(1)
 
 
 def test_a_signal_that_comes_twice_within_a_second_is_one_wish():

@@ -35,6 +35,16 @@ def test_a_run_from_its_beginning_to_its_end():
     assert "1 jobs: 1 finished" in shown([status])
 
 
+def test_a_finished_run_shows_the_figures_of_the_epoch_that_was_kept():
+    records = [
+        RECORD | {"epoch": epoch, "dev_perplexity": perplexity, "dev_f1": 10.0 * epoch, "best_epoch": min(epoch, 2)}
+        for epoch, perplexity in ((1, 30.0), (2, 15.0), (3, 18.0))
+    ]
+    status = Status("a/b/seed-0", epochs=3)
+    status.finish({"epochs": records, "evaluation": {"scores": {"sentence_f1": 41.5}}})
+    assert (status.epoch, status.dev_perplexity, status.dev_f1, status.test_f1) == (3, 15.0, 20.0, 41.5)
+
+
 def test_results_that_were_changed_by_hand_are_no_error():
     status = Status("a/b/seed-0")
     status.finish({"epochs": []})
@@ -57,6 +67,14 @@ def test_where_there_is_no_room_for_all_the_urgent_ones_are_shown():
     lines = shown(statuses, 3)
     assert [number for number in range(20) if f"run-{number} " in lines] == [7, 11, 13]
     assert "20 jobs: 17 finished, 1 running, 1 failed, 1 waiting" in lines
+
+
+def test_the_order_of_urgency():
+    order = ["training", "failed", "stopped", "waiting", "finished"]
+    statuses = [Status(f"run-{state}", state=state) for state in reversed(order)]
+    for room in range(1, 5):
+        lines = shown(statuses, room)
+        assert [state for state in order if f"run-{state} " in lines] == order[:room]
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -108,7 +108,6 @@ def _run_tests(path: Path, group: Group, limit: float) -> tuple[int | None, str]
     tests = [f"tests/{name}" for name in group.tests]
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={path / 'pytest'}"]
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment["OMP_WAIT_POLICY"] = "PASSIVE"  # several test runs at a time would wait for each other's threads
     process = subprocess.Popen(  # in a session of its own, so that processes of the tests end with it
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=PROJECT,

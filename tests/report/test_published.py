@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ramify.report.contents.scores import scores
 from ramify.report.published import published
+from ramify.report.results import decoders_of
 from ramify.report.tables import Number
 from tests.report.looking import baseline, made, rows, table_of
 from tests.report.made_up import tiny
@@ -32,6 +34,23 @@ def test_another_activation_is_not_the_published_system(tmp_path: Path) -> None:
     settings = {"model": "tn-pcfg", "preterminals": 500, "activation": "tanh"}
     runs = made(tmp_path, tiny("wsj", "tanh", 0, 50.0, settings=settings))
     assert published().f1(runs.results[0]) is None
+
+
+def test_a_compound_grammar_is_not_the_published_system_of_its_family(tmp_path: Path) -> None:
+    settings = {"model": "tn-pcfg", "preterminals": 500, "compound": True}
+    runs = made(tmp_path, tiny("wsj", "compound", 0, 50.0, settings=settings))
+    assert published().f1(runs.results[0]) is None
+
+
+@pytest.mark.parametrize("name", ["spmrl-german", "SPMRL_German", "de_spmrl"])
+def test_a_treebank_is_known_whatever_its_case_and_its_dashes(name: str) -> None:
+    assert published().treebank(name) == "german"
+
+
+def test_decoders_are_shown_in_their_usual_order(tmp_path: Path) -> None:
+    names = ("sample", "viterbi", "mbr-labelled", "mbr")
+    results = [replace(made(tmp_path, tiny("wsj", "tn", 0, 50.0)).results[0], decoder=name) for name in names]
+    assert decoders_of(results) == ["mbr", "viterbi", "mbr-labelled", "sample"]
 
 
 def test_published_recall_and_means_are_those_of_print() -> None:

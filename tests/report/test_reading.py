@@ -67,6 +67,8 @@ def test_what_is_missing_half_finished_failed_or_broken_is_told(folder: Path) ->
     assert "is no JSON" in found["runs/en/tn-pcfg-60/seed-1/results/mbr.json"][1]
     assert found["runs/en/tn-pcfg-500/seed-0"][1] == "no results by viterbi-rank yet"
     assert "after 2 epochs" in found["runs/en/tn-pcfg-500/seed-1"][1]
+    (of / "tn-pcfg-500" / "seed-1" / "metrics.jsonl").write_text('{"epoch": 1}\n')
+    assert "after 1 epoch of" in told(folder)["runs/en/tn-pcfg-500/seed-1"][1]
     assert [r.model for r in read_runs(folder).results] == ["tn-pcfg-500"]
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from ramify.errors import RamifyError
-from ramify.grammars import FAMILIES, Grammar
-from ramify.parser.batches import check_fits
+from ramify.models import FAMILIES, Grammar
+from ramify.models.batches import check_fits
 from ramify.training.run import check_size
 from ramify.training.settings import Settings, load_settings
 
@@ -49,17 +50,22 @@ class Case:
 
     def grammar(self) -> Grammar:
         """Newly initialised, always the same."""
-        arguments = self.settings().grammar_arguments(self.vocabulary)
+        arguments = self.settings().model_arguments(self.vocabulary)
         check_size(self.model, arguments)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             grammar = FAMILIES[self.model](**arguments)
+        if not isinstance(grammar, Grammar):
+            raise RamifyError(f"{self.model} is not a grammar, and only grammars are measured.")
         check_fits(grammar, self.length)
         return grammar
 
     def settings(self) -> Settings:
         """Of the training run that this is a step of."""
-        sizes = {name: getattr(self, name) for name in ("model", "nonterminals", "preterminals", "rank")}
+        taken = ("model", *FAMILIES[self.model].option_names())
+        sizes: dict[str, Any] = {
+            name: getattr(self, name) for name in ("model", "nonterminals", "preterminals", "rank") if name in taken
+        }
         return load_settings(None, sizes, preset=self.preset)
 
     def word_ids(self) -> Tensor:
@@ -88,7 +94,7 @@ def network_flop(case: Case, grammar: Grammar) -> float:
     z = torch.zeros(sets, grammar.latent, device="meta") if grammar.latent else None
     no_words = torch.zeros(sets, 0, dtype=torch.long, device="meta")
     with FlopCounterMode(display=False) as counter:
-        shapes.shared_rules(z)
+        shapes.rules(z)
         shapes.emission(no_words, z)
     return float(counter.get_total_flops())
 

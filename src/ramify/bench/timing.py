@@ -14,12 +14,11 @@ from torch import Tensor
 from ramify.bench.case import Case, flop
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
-from ramify.grammars import Grammar
-from ramify.inference.dispatch import inside
-from ramify.inference.rules import Rules
-from ramify.memory import peak_memory
+from ramify.models import Grammar
 from ramify.parser import Parser
-from ramify.training.loop import optimizer_for, train_step
+from ramify.runtime.memory import peak_memory
+from ramify.structures.pcfg import PCFG
+from ramify.training.loop import train_step
 
 SQUARES = (1024, 2048, 4096)
 REFERENCE_SENTENCES = 4
@@ -58,12 +57,13 @@ def work(case: Case, grammar: Grammar) -> Callable[[], object]:
     """The task as a function to be timed."""
     word_ids = case.word_ids()
     if case.task == "train":
-        optimizer = optimizer_for(grammar, case.settings())
+        settings = case.settings()
+        learner = grammar.learner(settings.learning_rate, settings.clip)
         noise = torch.Generator() if grammar.latent else None
-        return lambda: train_step(grammar, optimizer, word_ids, noise)
+        return lambda: train_step(grammar, learner, word_ids, noise)
     if case.task == "inside":
-        rules = leaf_rules(grammar, word_ids)
-        return lambda: inside(rules).sum().backward()
+        pcfg = leaf_distribution(grammar, word_ids)
+        return lambda: pcfg.log_partition().sum().backward()
     letters = str.maketrans("0123456789", "abcdefghij")  # all numbers would be one word
     names = [UNKNOWN, *(str(i).translate(letters) for i in range(1, case.vocabulary))]
     parser = Parser(grammar, Vocabulary(names))
@@ -71,13 +71,12 @@ def work(case: Case, grammar: Grammar) -> Callable[[], object]:
     return lambda: list(parser.analyse_many(sentences))
 
 
-def leaf_rules(grammar: Grammar, word_ids: Tensor) -> Rules:
-    """The grammar's rules for these words, cut off from its networks, to be differentiated by."""
+def leaf_distribution(grammar: Grammar, word_ids: Tensor) -> PCFG:
+    """The grammar's distribution for these words, cut off from its networks, to be differentiated by."""
     B, N = word_ids.shape
     with torch.no_grad():
-        rules = grammar.rules(word_ids, torch.full((B,), N))
-    tensors = {name: value.clone().requires_grad_() for name, value in rules.tensors().items() if name != "lengths"}
-    return replace(rules, **tensors)  # type: ignore[arg-type]
+        pcfg = grammar.forward(word_ids, torch.full((B,), N))
+    return pcfg.replace(**{name: value.clone().requires_grad_() for name, value in pcfg.tensors().items()})
 
 
 def timed(run: Callable[[], object], seconds: float, least: int = 3) -> list[float]:
@@ -131,6 +130,6 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
 def reference_rate(case: Case, grammar: Grammar) -> float:
     """Sentences/s of inside and outside in log space, by autograd."""
     word_ids = case.word_ids()[:REFERENCE_SENTENCES]
-    rules = leaf_rules(grammar, word_ids)
-    times = timed(lambda: inside(rules, engine="reference").sum().backward(), 0, least=2)
+    pcfg = leaf_distribution(grammar, word_ids)
+    times = timed(lambda: pcfg.log_partition("reference").sum().backward(), 0, least=2)
     return len(word_ids) / min(times)

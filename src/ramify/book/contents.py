@@ -8,7 +8,7 @@ from typing import Literal
 
 from ramify.evaluation.induced import Induced
 from ramify.evaluation.subtypes import Subtype
-from ramify.grammars.lookup import MOST_SOLVED
+from ramify.models.lookup import MOST_SOLVED
 from ramify.version import VERSION
 
 Counted = tuple[tuple[str, int], ...]

@@ -17,8 +17,9 @@ from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import kind_of, read_sentences
 from ramify.errors import RamifyError
 from ramify.evaluation.induced import Induced, most_frequent
-from ramify.grammars.lookup import Rule, strongest_words
+from ramify.models.lookup import strongest_words
 from ramify.parser import Analysis, Parser
+from ramify.structures.pcfg import Rule
 
 WORDS_IN_RULES = 3
 """So many of its most probable words name a preterminal in a rule."""

@@ -11,7 +11,7 @@ from rich.text import Text
 from ramify.cli.common import app, notes
 from ramify.cli.output import watch_standard_output
 from ramify.errors import RamifyError
-from ramify.inference.compilation import tell_of_compilation
+from ramify.runtime.compilation import tell_of_compilation
 
 # The overview lists the commands in this order.
 # isort: off

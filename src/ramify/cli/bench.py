@@ -38,7 +38,7 @@ def bench(
     """Measure speed and memory, as a share of the machine's matrix product."""
     from ramify import bench as bench_room
     from ramify.errors import RamifyError
-    from ramify.files import check_place
+    from ramify.storage.files import check_place
     from ramify.terminal import bench_table, sweep_table
     from ramify.training.settings import load_settings
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ramify.cli.common import Device, Model, app, notes
-from ramify.files import locked_place
+from ramify.storage.files import locked_place
 
 
 @app.command(epilog="Example: ramify export -m runs/mine --out rules.pcfg")

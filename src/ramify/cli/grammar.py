@@ -17,7 +17,7 @@ from ramify.cli.common import Decoder, Device, Input, Model, app, notes
 from ramify.cli.output import print_lines
 from ramify.cli.parse import Overwrite, Split, Tokenise
 from ramify.errors import RamifyError
-from ramify.files import locked_place, write_atomically
+from ramify.storage.files import locked_place, write_atomically
 
 if TYPE_CHECKING:
     from ramify.book.contents import Book, Text
@@ -68,8 +68,8 @@ def grammar(
         raise RamifyError("--overwrite is about a file; give its name with --out.")
     if text is None:
         _check_no_text_wanted(decoder, input, tokenise, split_sentences)
-    chosen = format or ("terminal" if out is None else _format_of(out))
     with nullcontext() if out is None else locked_place(out, overwrite) as place:
+        chosen = format or ("terminal" if out is None else _format_of(out))
         parser = load(model, device)
         found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
         with counting(notes, "symbols") as on_symbol:

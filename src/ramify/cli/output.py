@@ -15,9 +15,9 @@ import typer
 
 from ramify.corpus.streaming import WINDOW
 from ramify.errors import RamifyError, Stopped
-from ramify.files import partial_of, place_for, write_json
-from ramify.locks import locked_file
 from ramify.printing import printable
+from ramify.storage.files import partial_of, place_for, write_json
+from ramify.storage.locks import locked_file
 
 _CHUNK = 1 << 20
 
@@ -126,7 +126,7 @@ class LineOutput:
             ) from None
         except OSError as error:
             raise RamifyError(
-                f"{self._partial}: cannot be written ({error.strerror}); make room and go on with --resume."
+                f"{self._partial}: cannot be written ({error.strerror}); make room and continue with --resume."
             ) from error
 
     def _close(self) -> None:

@@ -35,7 +35,7 @@ Split = Annotated[
     ),
 ]
 Out = Annotated[Optional[Path], typer.Option(help="File to write to; it appears when everything is done.")]  # noqa: UP045
-Resume = Annotated[bool, typer.Option("--resume", help="Go on where an earlier run with the same --out stopped.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue where an earlier run with the same --out stopped.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
 MaxLength = Annotated[
     Optional[int],  # noqa: UP045
@@ -68,12 +68,12 @@ def parse(
 
     A sentence that the grammar cannot derive, or that is too long, gets a flat tree and is reported at the end.
     """
+    from ramify.cli.tally import Tally
     from ramify.parser import FORMATS, load
-    from ramify.parser.tally import Tally
     from ramify.terminal import tree_format
 
     if resume and decoder == "sample":
-        raise RamifyError("Samples cannot be gone on with: they depend on the sentences before; leave out --resume.")
+        raise RamifyError("Samples cannot be resumed: they depend on the sentences before; leave out --resume.")
     options = {"format": format, "posteriors": posteriors, "decoder": decoder, "max-length": max_length}
     made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
     # A file is UTF-8, whatever standard output can show.
@@ -104,8 +104,8 @@ def score(
 
     Totals and perplexities follow on standard error.
     """
+    from ramify.cli.tally import LikelihoodTotals, Tally
     from ramify.parser import load
-    from ramify.parser.tally import LikelihoodTotals, Tally
 
     options = {"max-length": max_length}
     made_with = _made_with(model, "score", input, tokenise, split_sentences, **options)
@@ -127,7 +127,7 @@ def _made_with(
     model: Path, command: str, input: Input, tokenise: str | None, split: bool | None, **options: Any
 ) -> Callable[[], dict[str, Any]]:
     """What a line of the result depends on, besides the sentences."""
-    from ramify.parser.folder import checksum
+    from ramify.storage.model_folder import checksum
     from ramify.version import VERSION
 
     about = {"command": command, "version": VERSION, "input": input, "tokenise": tokenise, "split-sentences": split}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ramify.cli.common import app, notes
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, Stopped
 from ramify.training.settings import presets
 
 DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
@@ -37,11 +37,11 @@ def _existing(path: Path | None) -> Path | None:
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Turns `**settings` of a command into one option for every field of `Settings`, not given by default."""
-    from ramify.training.settings import TYPES, Settings
+    from ramify.training.settings import TYPES, named_settings
 
     signature = inspect.signature(command)
     options = []
-    for setting in fields(Settings):
+    for setting in named_settings().values():
         kind = TYPES[str(setting.type)]
         text = setting.metadata["help"]
         if setting.default is not None and kind is not bool:
@@ -88,18 +88,23 @@ def train(
     from ramify.terminal import training_display
     from ramify.training.run import train as train_grammar
 
-    with training_display(notes) as callbacks:
-        train_grammar(
-            data,
-            out,
-            dev=dev,
-            config=config,
-            preset=preset,
-            resume=resume,
-            overwrite=overwrite,
-            **callbacks,
-            **settings,
-        )
+    try:
+        with training_display(notes) as callbacks:
+            train_grammar(
+                data,
+                out,
+                dev=dev,
+                config=config,
+                preset=preset,
+                resume=resume,
+                overwrite=overwrite,
+                **callbacks,
+                **settings,
+            )
+    except Stopped as stop:
+        with_dev = "" if dev is None else f" --dev {shlex.quote(str(dev))}"
+        command = f"ramify train {shlex.quote(str(data))}{with_dev} --out {shlex.quote(str(out))} --resume"
+        raise Stopped(stop.signal, f"Stopped; the run is saved. To resume: {command}") from None
     notes.print(
         f"The model is in {out}. Parse with it: ramify parse -m {out} FILE",
         highlight=False,

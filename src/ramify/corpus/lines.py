@@ -114,7 +114,7 @@ def opened(file: Path) -> FileIO:
         # The process's own standard input stays open when this reader is closed.
         return FileIO(sys.stdin.fileno(), closefd=False) if file == STANDARD_INPUT else FileIO(file)
     except OSError as error:
-        raise RamifyError(f"{file}: cannot be read ({error.strerror}); check the name.") from error
+        raise RamifyError(f"{file}: cannot be read ({error.strerror}); check its name and permissions.") from error
 
 
 def beginning_of(file: Path) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
@@ -67,6 +67,21 @@ class Corpus:
         lost = len(self.parses) - len(parses)
         dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + lost} if lost else self.dropped
         return replace(self, parses=parses, dropped=dropped)
+
+
+def corpus_of(sentences: Iterable[str | Sequence[str]], rules: TextRules) -> Corpus:
+    """Sentences in memory, each a string or a list of tokens, as a corpus."""
+    checksum, parses = hashlib.sha256(), []
+    for number, given in enumerate(sentences, start=1):
+        if not isinstance(given, str | Sequence):
+            raise RamifyError(f"Sentence {number} is a {type(given).__name__}; give a string or a list of tokens.")
+        read = rules.sentence(given) if isinstance(given, str) else rules.sentence_of(given)
+        checksum.update((" ".join(read.tokens) + "\n").encode("utf-8", "backslashreplace"))
+        if read.tokens:
+            parses.append(_unparsed(read))
+    if not parses:
+        raise RamifyError("There is no sentence to learn from; give at least two.")
+    return Corpus(parses, "text", "sentences", checksum.hexdigest())
 
 
 def read_sentences(

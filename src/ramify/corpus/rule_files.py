@@ -18,7 +18,7 @@ from nltk.grammar import ProbabilisticProduction
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.tree import ROOT
 from ramify.errors import RamifyError, shortened
-from ramify.files import write_atomically
+from ramify.storage.files import write_atomically
 
 _HEADER = "# ramify: "
 """Begins a first line that describes how the grammar reads text; to NLTK it is a comment"""

@@ -27,6 +27,10 @@ class Sentence:
     tree: Parse | None = None
     """Over all its tokens, if it was read from one"""
 
+    def __post_init__(self) -> None:
+        if "\0" in self.text:  # as in files, so that every tree that is made can be written
+            raise RamifyError(f"{self.where or 'The sentence'}: holds a NUL character, so it is not text; remove it.")
+
     @property
     def tokens(self) -> tuple[str, ...]:
         """Exactly as they stand in the text."""

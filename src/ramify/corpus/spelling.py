@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ramify.errors import RamifyError
-from ramify.files import write_atomically
+from ramify.storage.files import write_atomically
 
 ORDER = 5
 """A character depends on the four before it."""

@@ -63,17 +63,23 @@ class Parse:
 
     def to_nltk(self) -> nltk.Tree:
         """The tree; its root is always `TOP`, as in the brackets that are written."""
-        open_nodes = [nltk.Tree(ROOT, [])]
+        open_nodes = [_node(ROOT, [])]
         for step in self.traverse():
             if step is None:
                 open_nodes.pop()
                 continue
             label, word = step
-            node = nltk.Tree(label, [] if word is None else [word])
+            node = _node(label, [] if word is None else [word])
             open_nodes[-1].append(node)
             if word is None:
                 open_nodes.append(node)
         return open_nodes[0]
+
+
+def _node(label: str, children: list[str]) -> nltk.Tree:
+    node = nltk.Tree(label, children)
+    node._repr_svg_ = None  # notebooks show text: NLTK's own picture needs a package that may be missing
+    return node
 
 
 def parse_from(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ramify.corpus.cleaning import NormalForm, normalise
 from ramify.errors import RamifyError
-from ramify.files import write_atomically
+from ramify.storage.files import write_atomically
 
 UNKNOWN = "<unk>"
 LONGEST_WORD = 1000

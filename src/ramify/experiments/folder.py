@@ -11,7 +11,7 @@ from typing import Any
 
 from ramify.errors import RamifyError
 from ramify.experiments.plan import FORMAT, RUNS, Plan, Run
-from ramify.files import contents, remove_unfinished, write_json
+from ramify.storage.files import contents, remove_unfinished, write_json
 from ramify.training.settings import FREE_TO_CHANGE, Settings, load_settings
 
 PLAN, FAILED = "experiment.json", "failed.json"

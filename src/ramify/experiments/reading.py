@@ -159,7 +159,7 @@ def _check_device(name: str) -> None:
     """Whether there is such a device; a GPU that is there is not touched, as that would take memory of it."""
     import torch
 
-    from ramify.parser.tensors import chosen_device
+    from ramify.runtime.devices import chosen_device
 
     if name != "auto" and not (name.startswith("cuda") and torch.cuda.is_available()):
         chosen_device(name)
@@ -170,7 +170,7 @@ def _check_seed(seed: int) -> None:
 
 
 def _check_decoder(name: str) -> None:
-    from ramify.parser.decoding import DECODERS
+    from ramify.decoding.decoders import DECODERS
 
     if name not in DECODERS:
         raise RamifyError(f"decoder {unknown(name, DECODERS)}")
@@ -180,10 +180,10 @@ def _check_decoders(settings: Settings, decoders: Sequence[str]) -> None:
     """Whether the model can have them; how many words it will know changes nothing."""
     import torch
 
-    from ramify.grammars import FAMILIES
-    from ramify.parser.decoding import check_decoder
+    from ramify.decoding.decoders import check_decoder
+    from ramify.models import FAMILIES
 
     with torch.device("meta"):
-        grammar = FAMILIES[settings.model](**settings.grammar_arguments(words=2))
+        grammar = FAMILIES[settings.model](**settings.model_arguments(words=2))
     for decoder in decoders:
         check_decoder(grammar, decoder)

@@ -94,11 +94,11 @@ def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
 
 def training_record(folder: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:
     """How a training went, from what it left in its folder."""
-    from ramify.parser.folder import METRICS, empty_grammar, read_config
+    from ramify.storage.model_folder import METRICS, empty_model, read_config
 
     epochs = [json.loads(line) for line in (folder / METRICS).read_text(encoding="utf-8").splitlines()]
     # Of the networks: a parser keeps only the rules that they made.
-    grammar = empty_grammar(folder, read_config(folder))
+    grammar = empty_model(folder, read_config(folder))
     return {
         "parameters": sum(parameter.numel() for parameter in grammar.parameters()),
         "threads": threads,

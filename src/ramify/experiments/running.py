@@ -17,7 +17,7 @@ from ramify.experiments.checking import check_data
 from ramify.experiments.plan import Plan
 from ramify.experiments.pool import ENDED, Event, Worker, cores, explain
 from ramify.experiments.status import Status
-from ramify.locks import locked_folder
+from ramify.storage.locks import locked_folder
 from ramify.training.stopping import SIGNALS, StopRequest, stop_requests
 
 PAUSE = 0.2

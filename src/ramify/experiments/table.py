@@ -65,10 +65,9 @@ def told(status: Status, event: Event, lines: bool) -> str | None:
     if kind == "epoch":
         f1 = "" if status.dev_f1 is None else f", S-F1 {status.dev_f1:.1f}"
         seconds = event["record"]["seconds"]
-        return (
-            f"{status.name}: epoch {status.epoch} of {status.epochs}, "
-            f"perplexity {status.dev_perplexity:.1f} on dev{f1} ({seconds:.0f} s)"
-        )
+        perplexity = status.dev_perplexity
+        reached = "" if perplexity is None else f", perplexity {perplexity:.1f} on dev"
+        return f"{status.name}: epoch {status.epoch} of {status.epochs}{reached}{f1} ({seconds:.0f} s)"
     if kind == "finished":
         return f"{status.name}: finished" + ("" if status.test_f1 is None else f", S-F1 {status.test_f1:.2f} on test")
     return None

@@ -22,8 +22,8 @@ from typing import IO, Any, NoReturn
 from ramify.errors import RamifyError, RamifyWarning, Stopped
 from ramify.experiments.folder import forget_failure, result_file
 from ramify.experiments.plan import DataSet, Run
-from ramify.files import write_json
-from ramify.memory import keep_freed_memory, peak_memory
+from ramify.runtime.memory import keep_freed_memory, peak_memory
+from ramify.storage.files import write_json
 from ramify.training.settings import load_settings
 
 TRAINING = "training.json"
@@ -112,7 +112,7 @@ def _train_and_score(job: dict[str, Any], tell: Tell) -> None:
     import torch
 
     from ramify.experiments.results import gold_of, model_result, training_record
-    from ramify.inference.compilation import tell_of_compilation
+    from ramify.runtime.compilation import tell_of_compilation
     from ramify.training import train
 
     torch.set_num_threads(job["threads"])

@@ -3,7 +3,7 @@
 from ramify.evaluation.report import Evaluation
 from ramify.parser.analysis import FORMATS, Analysis
 from ramify.parser.evaluate import evaluate
-from ramify.parser.folder import load
+from ramify.parser.loading import load
 from ramify.parser.parser import Parser
 
 __all__ = ["FORMATS", "Analysis", "Evaluation", "Parser", "evaluate", "load"]

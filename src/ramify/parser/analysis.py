@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import nltk
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,6 +72,11 @@ class Analysis:
     """Why the sentence has no parse; None where it has one or, having fewer than two words, needs none"""
     in_log_space: bool = False
     """Whether float32 could not hold its numbers, so that it was computed again in log space"""
+
+    @property
+    def tree(self) -> nltk.Tree:
+        """The parse as a tree."""
+        return self.parse.to_nltk()
 
     @property
     def count(self) -> UnknownCount:

@@ -75,13 +75,15 @@ def predict(
             counts = counts + reliability_counts(analysis.posteriors, gold_parse.spans)
         on_sentence()
     coverage = None
-    if with_coverage:
-        likelihood = sum(parser.likelihoods_given(sentences, log_probabilities), Likelihood())
+    has_likelihood = parser.model.has_likelihood
+    if with_coverage and has_likelihood:
+        too_long = {place for place, failure in enumerate(failures) if failure == "too long"}
+        likelihood = sum(parser.likelihoods_given(sentences, log_probabilities, too_long), Likelihood())
         coverage = Coverage.of(likelihood, parser.vocabulary)
     return Prediction(
         f"{name} ({decoder})",
         parses,
-        log_probabilities,
+        log_probabilities if has_likelihood else None,
         Reliability.of(counts) if counts.ndim else None,
         coverage,
         failures=by_reason(failures, (place + 1 for place in gold.places)),

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.errors import RamifyError
-from ramify.grammars import SharedDenseRules, TableGrammar
-from ramify.parser.folder import LEARNT_FROM_TEXT
+from ramify.models import TableGrammar
 from ramify.parser.parser import Parser
+from ramify.storage.model_folder import LEARNT_FROM_TEXT
 from ramify.version import VERSION
 
 MASS = 0.999
@@ -58,7 +58,7 @@ def export(parser: Parser, mass: float = MASS) -> Exported:
         )
     used = {child for rule in binary for child in rule[1:3]}
     lexical = _lexical(parser, mass, [tag in used for tag in parser.tags], left_out)
-    root = parser.tables.shared_rules().root.double().exp().cpu().numpy()
+    root = parser.tables.rules().root.double().exp().cpu().numpy()
     start = {parser.labels[a]: float(p) for a, p in enumerate(root / root.sum()) if p > 0}
     named = tuple((tag, words[word], p) for tag, word, p in lexical)
     return Exported(BinaryGrammar(start, tuple(binary), named), left_out)
@@ -99,11 +99,5 @@ def _covering(probabilities: NDArray[np.float64], mass: float) -> NDArray[np.int
 @torch.no_grad()
 def _binary_of(tables: TableGrammar, parent: int) -> NDArray[np.float64]:
     """(m m,) the probabilities of one nonterminal's binary rules."""
-    shared = tables.shared_rules()
-    if isinstance(shared, SharedDenseRules):
-        found = shared.binary[parent].double().exp()
-    else:
-        left, right = shared.components_of(parent)
-        found = left.double().exp() @ right.double().exp().T
-    result: NDArray[np.float64] = found.flatten().cpu().numpy()
+    result: NDArray[np.float64] = tables.rules().binary_of(parent).flatten().cpu().numpy()
     return result

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import nltk
 import numpy as np
@@ -22,16 +22,18 @@ from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
+from ramify.decoding.decoders import Decoded, best_trees, check_decoder, decode, entropy, log_probabilities
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
-from ramify.grammars import Grammar, TableGrammar
-from ramify.grammars.generation import Generated, Sampler
-from ramify.grammars.lookup import Rule, RuleLookup
-from ramify.inference.derivations import Derivation
+from ramify.models import Grammar, Model, TableGrammar
+from ramify.models.batches import WordIds, check_fits, fits, memory_batches, padded
+from ramify.models.generation import Generated, Sampler
+from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
-from ramify.parser.batches import WordIds, check_fits, fits, memory_batches, padded
-from ramify.parser.decoding import Decoded, best_derivations, check_decoder, decode, entropy, log_probabilities
+from ramify.storage.model_folder import StoredModel, save_model
+from ramify.structures.distribution import Tree
+from ramify.structures.pcfg import PCFG, Rule
 
 MOST_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""
@@ -46,7 +48,7 @@ class Parser:
 
     def __init__(
         self,
-        grammar: Grammar,
+        model: Model,
         vocabulary: Vocabulary,
         labels: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
@@ -54,20 +56,36 @@ class Parser:
         text_rules: TextRules = AS_IS,
         spelling: Spelling | None = None,
     ) -> None:
-        self.grammar: Grammar = grammar.worked_out()
+        self.model = model.eval()
+        """As it was trained, a `torch.nn.Module`; its probabilities were computed when the parser was made"""
+        self._ready = model.for_parsing()
         self.vocabulary = vocabulary
         self.word_rule = word_rule
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
         self.text_rules = text_rules
         self.spelling = spelling
         """How the words of the training text are spelt; None for a grammar that came without it"""
-        self.labels = tuple(labels or (f"NT-{a}" for a in range(grammar.nonterminals)))
-        self.tags = tuple(tags or (f"T-{t}" for t in range(grammar.preterminals)))
-        if len(vocabulary) != grammar.words:
+        self.labels = tuple(labels or model.label_names())
+        self.tags = tuple(tags or model.tag_names())
+        self.description: dict[str, Any] | None = None
+        """What `config.json` says of the model; None for one that did not come from a training"""
+        if len(vocabulary) != model.words:
             raise RamifyError(
-                f"The vocabulary has {len(vocabulary)} words but the grammar {grammar.words}; "
-                "they belong to different models."
+                f"The vocabulary has {len(vocabulary)} words but the model {model.words}; they do not belong together."
             )
+
+    @classmethod
+    def of_stored(cls, stored: StoredModel, description: dict[str, Any]) -> Parser:
+        """From a trained model with all that belongs to it."""
+        parser = cls(
+            stored.model,
+            stored.vocabulary,
+            word_rule=stored.word_rule,
+            text_rules=stored.text_rules,
+            spelling=stored.spelling,
+        )
+        parser.description = description
+        return parser
 
     @classmethod
     def from_binary_grammar(cls, grammar: BinaryGrammar) -> Parser:
@@ -89,6 +107,13 @@ class Parser:
         )
         return cls(tables, vocabulary, grammar.nonterminals, grammar.preterminals)
 
+    @property
+    def grammar(self) -> Grammar:
+        """The grammar, its probabilities computed where that is possible; an error for models that are not grammars."""
+        if not isinstance(self._ready, Grammar):
+            raise RamifyError(f"This needs a grammar, and {type(self.model).__name__} is a model without rules.")
+        return self._ready
+
     @cached_property
     def tables(self) -> TableGrammar:
         """Every rule's probability; of a compound grammar the rules at z = 0"""
@@ -101,8 +126,38 @@ class Parser:
 
     @property
     def device(self) -> torch.device:
-        """Where the grammar is."""
-        return next(chain(self.grammar.buffers(), self.grammar.parameters())).device
+        """Where the model is."""
+        return self.model.device
+
+    def __call__(self, sentence: GivenSentence) -> Analysis:
+        """The same as `analyse`: one sentence, given as a string or as a list of tokens."""
+        return self.analyse(sentence)
+
+    def pipe(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[Analysis]:
+        """The same as `analyse_many`: a stream of sentences, in order."""
+        return self.analyse_many(sentences, decoder)
+
+    def save(self, folder: str | Path, overwrite: bool = False) -> None:
+        """Leave the model in a folder that `ramify.load` reads; one that holds another model only if `overwrite`."""
+        if self.description is None:
+            raise RamifyError("Only a trained model can be saved as a folder; write the rules of others with export.")
+        stored = StoredModel(self.model, self.vocabulary, self.word_rule, self.text_rules, self.spelling)
+        save_model(Path(folder), self.description, stored, overwrite)
+
+    @torch.no_grad()
+    def distributions(self, sentences: Sequence[GivenSentence]) -> PCFG:
+        """The distribution over the trees of a batch of sentences, words alone: posteriors, samples, constraints.
+
+        `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
+        """
+        given = [self._sentence(sentence) for sentence in sentences]
+        if not given:
+            raise RamifyError("There is no sentence; give at least one.")
+        encoded = [self.vocabulary.encode(sentence.words) for sentence in given]
+        for sentence, words in zip(given, encoded, strict=True):
+            if not len(words):
+                raise RamifyError(f"{sentence.where or 'A sentence'}: has no words, so it has no trees.")
+        return self.grammar.forward(*padded(encoded, self.device))
 
     def parse(self, sentence: GivenSentence) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
@@ -140,7 +195,7 @@ class Parser:
 
         A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree.
         """
-        check_decoder(self.grammar, decoder, seed)
+        check_decoder(self._ready, decoder, seed)
         _check_max_length(max_length)
         done = 0
         for window in self._windows(sentences):
@@ -153,9 +208,9 @@ class Parser:
         _check_count(count)
         check_decoder(self.grammar, "viterbi")
         given = self._sentence(sentence)
-        found = best_derivations(self.grammar, self._alone(given), count)
+        found = best_trees(self.grammar, self._alone(given), count)
         parses = (with_punctuation(given, self._parse(given.words, each)) for each in found)
-        return [(parse.to_nltk(), each.log_probability) for parse, each in zip(parses, found, strict=True)]
+        return [(parse.to_nltk(), each.log_weight) for parse, each in zip(parses, found, strict=True)]
 
     def entropy(self, sentence: GivenSentence) -> float:
         """How undecided the grammar is: the entropy in nats of the posterior over labelled trees.
@@ -174,16 +229,17 @@ class Parser:
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
             found, in_log_space = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
-            likelihoods = self.likelihoods_given(window, found.tolist())
+            likelihoods = self.likelihoods_given(window, found.tolist(), too_long)
             for place, (sentence, likelihood) in enumerate(zip(window, likelihoods, strict=True)):
                 failure = "too long" if place in too_long else _failure(float(found[place]), len(encoded[place]))
                 yield Scored(sentence, likelihood, failure, bool(in_log_space[place]))
 
-    def likelihoods_given(self, sentences: Sequence[Sentence], log_p: Sequence[float]) -> list[Likelihood]:
+    def likelihoods_given(
+        self, sentences: Sequence[Sentence], log_p: Sequence[float], too_long: Collection[int] = ()
+    ) -> list[Likelihood]:
         """What is known of sentences whose log p(w) was computed already, with what allows for their unknown words."""
         unknown = [self.vocabulary.unknown(sentence.words) for sentence in sentences]
-        # A sentence without a derivation, or too long for one, has none with its unknown words left open either way.
-        places = [place for place, words in enumerate(unknown) if words and log_p[place] > -math.inf]
+        places = [place for place, words in enumerate(unknown) if words and place not in too_long]
         known = list(log_p)
         encoded = [self.vocabulary.encode(sentences[place].words) for place in places]
         opened, _ = log_probabilities(self.grammar, encoded, unknown_open=True)
@@ -220,7 +276,7 @@ class Parser:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
         _check_count(count)
         if symbol is not None and symbol not in self.labels:
-            raise RamifyError(f"{symbol!r} is no nonterminal of this grammar; they are {', '.join(self.labels)}.")
+            raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; they are {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
         found = [rule for parent in parents for rule in self.rules.strongest(parent, count)]
         return [self._named(rule) for rule in sorted(found, key=lambda rule: -rule.probability)]
@@ -229,10 +285,9 @@ class Parser:
         """The most probable words of a preterminal."""
         _check_count(count)
         if tag not in self.tags:
-            raise RamifyError(f"{tag!r} is no preterminal of this grammar; they are {', '.join(self.tags)}.")
-        column = self.tables.emission_table[:, self.tags.index(tag)].exp()
-        top = column.topk(min(count, len(column)))
-        return [(self.vocabulary.words[i], float(p)) for p, i in zip(top.values, top.indices, strict=True)]
+            raise RamifyError(f"{tag!r} is not a preterminal of this grammar; they are {', '.join(self.tags)}.")
+        found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
+        return [(self.vocabulary.words[word], probability) for word, probability in found]
 
     def _named(self, rule: Rule) -> tuple[str, str, str, float]:
         names = (*self.labels, *self.tags)
@@ -258,8 +313,10 @@ class Parser:
         return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
 
     def _alone(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
-        """One sentence as a batch; refused if it does not fit into memory."""
-        check_fits(self.grammar, sum(sentence.is_word), sentence.where)
+        """One sentence as a batch; refused if it has no words or does not fit into memory."""
+        if not any(sentence.is_word):
+            raise RamifyError(f"{sentence.where or 'The sentence'}: has no words, so it has no trees.")
+        check_fits(self._ready, sum(sentence.is_word), sentence.where)
         return padded([self.vocabulary.encode(sentence.words)], self.device)
 
     def _encoded(self, window: Sequence[Sentence], max_length: int | None) -> tuple[list[WordIds], set[int]]:
@@ -268,7 +325,7 @@ class Parser:
         too_long = {
             place
             for place, length in enumerate(lengths)
-            if length > (max_length or length) or not fits(self.grammar, length)
+            if length > (max_length or length) or not fits(self._ready, length)
         }
         words = ([] if place in too_long else sentence.words for place, sentence in enumerate(window))
         return list(map(self.vocabulary.encode, words)), too_long
@@ -278,9 +335,9 @@ class Parser:
     ) -> list[Analysis]:
         encoded, too_long = self._encoded(window, max_length)
         results = {place: self._flat(window[place], "too long") for place in too_long}
-        for places in memory_batches(self.grammar, list(map(len, encoded)), [sentence.where for sentence in window]):
+        for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
             found = decode(
-                self.grammar,
+                self._ready,
                 *padded([encoded[place] for place in places], self.device),
                 decoder,
                 [seeds[place] for place in places],
@@ -289,7 +346,9 @@ class Parser:
                 results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
         return [results.get(place) or self._flat(sentence) for place, sentence in enumerate(window)]
 
-    def _parse(self, words: tuple[str, ...], found: Decoded | Derivation | Generated) -> Parse:
+    def _parse(self, words: tuple[str, ...], found: Decoded | Tree | Generated) -> Parse:
+        assert found.labels is not None
+        assert found.tags is not None
         labels, tags = tuple(self.labels[a] for a in found.labels), tuple(self.tags[t] for t in found.tags)
         return Parse(words, tags, found.spans, labels)
 

@@ -18,7 +18,8 @@ from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.naming import SystemKind, kind_of, split_name
 from ramify.parser.evaluate import predict
-from ramify.parser.folder import LEARNT_FROM_TEXT, METRICS, load, part, read_config, reads_text
+from ramify.parser.loading import load, reads_text
+from ramify.storage.model_folder import LEARNT_FROM_TEXT, METRICS, part, read_config
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def evaluate_systems(
     seed: int = 0,
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[Evaluation]:
-    """The scores of each system and, behind the runs of one that has several, their mean."""
+    """The scores of each system and, after the runs of one that has several, their mean."""
     groups: dict[str, list[System]] = {}
     for system in systems:
         groups.setdefault(system.group, []).append(system)
@@ -132,7 +133,8 @@ def _words(config: dict[str, Any]) -> Any:
 def _dev_perplexity(metrics: Path) -> float:
     try:
         lines = metrics.read_text(encoding="utf-8").splitlines()
-        found = [float(json.loads(line)["dev_perplexity"]) for line in lines if line.strip()]
+        records = [json.loads(line) for line in lines if line.strip()]
+        found = [float(record.get("dev_loss", record["dev_perplexity"])) for record in records]
         if not all(map(math.isfinite, found)):
             raise ValueError("no number")
         return min(found)

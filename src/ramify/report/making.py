@@ -8,8 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ramify.errors import RamifyError
-from ramify.files import contents, write_atomically
-from ramify.locks import locked_folder
 from ramify.report.contents.across import across
 from ramify.report.contents.details import by_label, by_length
 from ramify.report.contents.induced import induced
@@ -24,6 +22,8 @@ from ramify.report.render.csv import table_csv
 from ramify.report.render.latex import table_latex
 from ramify.report.results import Problem, Runs
 from ramify.report.tables import Table
+from ramify.storage.files import contents, write_atomically
+from ramify.storage.locks import locked_folder
 
 CONTENTS: tuple[Callable[[Runs], Section | None], ...] = (
     scores,

@@ -45,7 +45,7 @@ class _TrainingDisplay:
             disable=not console.is_terminal,
         )
         self.pace = _Pace(clock)
-        self.epochs = 0
+        self.epochs, self.has_likelihood = 0, True
         self.line_at: tuple[float, float] | None = None
         """Epochs done and time when the last line was printed"""
 
@@ -54,7 +54,7 @@ class _TrainingDisplay:
             self._print(line)
         for note in summary.notes:
             self._note(note)
-        self.epochs = summary.epochs
+        self.epochs, self.has_likelihood = summary.epochs, summary.has_likelihood
         first = min(summary.epochs_done + 1, summary.epochs)
         self.task = self.bar.add_task("", total=self.epochs, epoch=f"{first}/{self.epochs}", status="starting")
         self.bar.start()
@@ -67,7 +67,9 @@ class _TrainingDisplay:
             self._print(
                 f"time    about {expected} for the rest, by the pace of the first steps; dev sentences come on top"
             )
-        status = f"{now.sentences_per_second:.0f} sentences/s, perplexity {now.perplexity:.1f}"
+        status = f"{now.sentences_per_second:.0f} sentences/s"
+        if self.has_likelihood:
+            status += f", perplexity {now.perplexity:.1f}"
         if share == 1:
             status += ", judging dev sentences"
         elif self.pace.is_known:
@@ -78,12 +80,14 @@ class _TrainingDisplay:
             self._print(f"epoch {epoch}, {share:.0%}: {status}")
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        seen = record["train_perplexity"]
         f1 = f", S-F1 {record['dev_f1']:.1f}" if "dev_f1" in record else ""
-        self._print(
-            f"epoch {record['epoch']}: perplexity {float('inf') if seen is None else seen:.1f} in training, "
-            f"{record['dev_perplexity']:.1f} on dev{f1} ({record['seconds']:.0f} s)"
-        )
+        if record["dev_perplexity"] is None:
+            reached = f"loss {record['dev_loss']:.4f} on dev"
+        else:
+            seen = record["train_perplexity"]
+            reached = f"perplexity {float('inf') if seen is None else seen:.1f} in training, "
+            reached += f"{record['dev_perplexity']:.1f} on dev"
+        self._print(f"epoch {record['epoch']}: {reached}{f1} ({record['seconds']:.0f} s)")
 
     def on_end(self, verdict: Verdict) -> None:
         self.stop_bar()
@@ -158,15 +162,16 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"words   {summary.words:,} to train on, {summary.vocabulary:,} different ones in the vocabulary"
     rule = f"; words seen fewer than {summary.min_count} times are unknown" if summary.min_count > 1 else ""
     yield f"unknown {summary.unknown} in training, {summary.dev_unknown} on dev{rule}"
-    sizes = ", ".join(f"{name} {size:,}" for name, size in summary.sizes.items())
-    yield f"model   {summary.model}, {sizes}: {summary.parameters:,} parameters"
+    sizes = "".join(f", {name} {size:,}" for name, size in summary.sizes.items())
+    yield f"model   {summary.model}{sizes}: {summary.parameters:,} parameters"
     done = f", {summary.epochs_done:,} done before" if summary.epochs_done else ""
     yield f"epochs  {summary.epochs:,} at most{done}"
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
     """What became of the run."""
-    yield f"kept    epoch {verdict.best_epoch} of {verdict.epochs}, dev perplexity {verdict.dev_perplexity:.1f}"
+    reached = "" if verdict.dev_perplexity is None else f", dev perplexity {verdict.dev_perplexity:.1f}"
+    yield f"kept    epoch {verdict.best_epoch} of {verdict.epochs}{reached}"
     if verdict.dev_f1 is not None:
         others = ", ".join(f"{name} branching {f1:.1f}" for name, f1 in verdict.branching.items())
         yield f"S-F1    {verdict.dev_f1:.1f} on dev; {others} on the same sentences"

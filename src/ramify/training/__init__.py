@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from ramify.lazy import attributes_from
+from ramify.runtime.lazy import attributes_from
 
 if TYPE_CHECKING:
-    from ramify.training.run import train
+    from ramify.training.run import fit, train
     from ramify.training.settings import Settings
 
-__all__ = ["Settings", "train"]
+__all__ = ["Settings", "fit", "train"]
 
-__getattr__ = attributes_from(__name__, {"Settings": "ramify.training.settings", "train": "ramify.training.run"})
+__getattr__ = attributes_from(
+    __name__, {"Settings": "ramify.training.settings"} | dict.fromkeys(("fit", "train"), "ramify.training.run")
+)

@@ -13,13 +13,13 @@ from ramify.corpus.cleaning import NormalForm, WordRule, warn_of_absent_tags
 from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
-from ramify.corpus.reading import TEXT_WORDS, Corpus, learn_splitter, read_sentences, split_paths
+from ramify.corpus.reading import TEXT_WORDS, Corpus, corpus_of, learn_splitter, read_sentences, split_paths
 from ramify.corpus.spelling import Spelling
 from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary, count_words
 from ramify.errors import RamifyError
-from ramify.parser.folder import LEARNT_FROM_TEXT
+from ramify.storage.model_folder import LEARNT_FROM_TEXT
 from ramify.training.settings import Settings
 
 HELD_OUT_EVERY = 20
@@ -75,10 +75,14 @@ class Data:
         }
 
 
-def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings: Settings) -> Data:
+def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     """Read, clean and split; the vocabulary is counted before any sentence is dropped for its length."""
     kind, normal_form = cast("Kind", settings.input), cast("NormalForm", settings.normal_form)
     rules = TextRules(settings.tokenise, Punctuation(keep=settings.punctuation == "keep"), normal_form)
+    if not isinstance(data, str | Path | Corpus):
+        if settings.split_sentences or settings.input == "brackets":
+            raise RamifyError("Sentences in a list are split already and have no trees; leave out that setting.")
+        data = corpus_of(data, rules)
     if not isinstance(data, Corpus):
         folder = split_paths(data) if Path(data).is_dir() else {}
         if dev is None and "dev" in folder:
@@ -105,6 +109,8 @@ def prepare(data: str | Path | Corpus, dev: str | Path | Corpus | None, settings
         kept = [parse for i, parse in enumerate(train.parses, start=1) if i % every]
         dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
     else:
+        if not isinstance(dev, str | Path | Corpus):
+            dev = corpus_of(dev, rules)
         dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind, text_rules=rules)
         rule_of_dev = (word_rule or word_rule_for(dev)) if dev.has_trees else TEXT_WORDS
         dev_set = dev.words_only(rule_of_dev)

@@ -12,14 +12,10 @@ import torch
 from torch import Tensor
 
 from ramify.errors import RamifyError
-from ramify.grammars import EMPCFG, Grammar
-from ramify.inference.dispatch import inside
-from ramify.inference.dropout import drawn_symbols, only_symbols
-from ramify.inference.threads import torch_on_one_core
-from ramify.parser.batches import WordIds
-from ramify.training.adam import ClippedAdam
-from ramify.training.checkpoint import Position
-from ramify.training.counting import ExpectationMaximisation
+from ramify.models.base import Learner, Model
+from ramify.models.batches import WordIds
+from ramify.runtime.threads import torch_on_one_core
+from ramify.storage.checkpoint import Position
 from ramify.training.settings import Settings
 
 
@@ -59,16 +55,9 @@ def equal_length_batches(
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def optimizer_for(grammar: Grammar, settings: Settings) -> torch.optim.Optimizer:
-    """Adam as in the paper, or counting for a grammar that learns so."""
-    if isinstance(grammar, EMPCFG):
-        return ExpectationMaximisation(grammar)
-    return ClippedAdam(grammar.parameters(), settings.learning_rate, (0.75, 0.999), settings.clip)
-
-
 def train_epoch(
-    grammar: Grammar,
-    optimizer: torch.optim.Optimizer,
+    grammar: Model,
+    learner: Learner,
     sentences: Sequence[WordIds],
     settings: Settings,
     position: Position,
@@ -78,9 +67,9 @@ def train_epoch(
 
     The order of the sentences depends on the seed and the epoch's number alone.
     """
-    for group in optimizer.param_groups:
-        group["lr"] = settings.learning_rate * settings.decay ** (position.epoch - 1)
-    device = next(grammar.parameters()).device
+    learner.set_learning_rate(settings.learning_rate * settings.decay ** (position.epoch - 1))
+    device = grammar.device
+    grammar.train()
     if (longest := settings.longest_in(position.epoch)) is not None:
         sentences = [words for words in sentences if len(words) <= longest]
         if not sentences:
@@ -90,9 +79,9 @@ def train_epoch(
     for places in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
-        drawing = grammar.latent or settings.dropout
+        drawing = grammar.draws() or settings.dropout
         noise = noise_for(settings.seed, position.epoch, position.batches) if drawing else None
-        log_z = train_step(grammar, optimizer, word_ids, noise, settings.dropout)
+        log_z = train_step(grammar, learner, word_ids, noise, settings.dropout)
         position.batches += 1
         position.sentences += len(places)
         position.log_probability += float(log_z.sum())
@@ -103,8 +92,7 @@ def train_epoch(
                 f"Training broke down in epoch {position.epoch} (log p(w) is not a number); lower the learning rate."
             )
         on_step(Progress.at(position, len(sentences)))
-    if isinstance(optimizer, ExpectationMaximisation):
-        optimizer.finish_epoch()
+    learner.finish_epoch()
 
 
 def noise_for(seed: int, epoch: int, batch: int) -> torch.Generator:
@@ -114,33 +102,23 @@ def noise_for(seed: int, epoch: int, batch: int) -> torch.Generator:
 
 
 def train_step(
-    grammar: Grammar,
-    optimizer: torch.optim.Optimizer,
+    grammar: Model,
+    learner: Learner,
     word_ids: Tensor,
     noise: torch.Generator | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
-    """One step up the mean log-likelihood of a batch (B, N); gives log p(w) (B,) before the step.
+    """One step up the objective of a batch (B, N), such as log p(w); gives it (B,) from before the step.
 
-    Of a compound grammar it is the lower bound, at a sample of z drawn with `noise` (Kim et al. 2019, sec. 3.1). With
-    `dropout`, for which there must be noise, the step is made with that share of the symbols missing.
-    On a CPU the heavy parts are spread over the cores in pieces; what is between them is too small for threads.
-    A sentence with p(w) = 0 has a zero gradient: it counts in the reported perplexity, not in the step.
+    `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. On a CPU the heavy
+    parts are spread over the cores in pieces; what is between them is too small for threads.
     """
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
     with torch_on_one_core():
-        rules, cost = grammar.given(word_ids, lengths, noise)
-        if dropout:
-            assert noise is not None
-            kept = (drawn_symbols(count, dropout, noise) for count in (grammar.nonterminals, grammar.preterminals))
-            rules = only_symbols(rules, *kept)
-        log_z = inside(rules) - cost
-        optimizer.zero_grad(set_to_none=True)
-        counted = isinstance(optimizer, ExpectationMaximisation)
-        (-log_z.sum() / (1 if counted else B)).backward()
-        optimizer.step()
-    return log_z.detach()
+        objective = grammar.objective(word_ids, lengths, noise, dropout)
+        learner.update(objective)
+    return objective.detach()
 
 
 def safe_exp(x: float) -> float:

@@ -1,13 +1,10 @@
-"""A training run from data to model folder."""
+"""A training run, from data to a parser."""
 
 from __future__ import annotations
 
-import json
 import math
-import shlex
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,45 +13,33 @@ import torch
 
 from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
-from ramify.errors import RamifyError, RamifyWarning
+from ramify.decoding.decoders import log_probabilities
+from ramify.errors import RamifyError
 from ramify.evaluation.scores import perplexity
-from ramify.files import contents, remove_unfinished, write_atomically, write_json
-from ramify.grammars import FAMILIES, Grammar
-from ramify.locks import check_unlocked, locked_folder
-from ramify.naming import CONFIG
-from ramify.parser.batches import check_fits, check_tables_fit
-from ramify.parser.decoding import log_probabilities
+from ramify.models import FAMILIES, Grammar, Model
+from ramify.models.batches import check_fits, check_tables_fit, memory_batches, padded
 from ramify.parser.evaluate import evaluate
-from ramify.parser.folder import (
-    FILES,
-    FORMAT,
-    LEARNT_FROM_TEXT,
-    METRICS,
-    SPELLING,
-    SPLITTER,
-    VOCABULARY,
-    WEIGHTS,
-    WORDS_CHECKSUM,
-    load,
-    part,
-    read_config,
-)  # fmt: skip
+from ramify.parser.loading import load
 from ramify.parser.parser import Parser
-from ramify.parser.tensors import chosen_device, save_tensors
-from ramify.training.card import write_card
-from ramify.training.checkpoint import Position, load_checkpoint, save_checkpoint
+from ramify.runtime.devices import chosen_device
+from ramify.storage.checkpoint import Position
+from ramify.storage.locks import locked_folder
+from ramify.storage.model_folder import FORMAT, StoredModel, read_config
 from ramify.training.data import Data, prepare
-from ramify.training.loop import Progress, optimizer_for, train_epoch
+from ramify.training.folder import InMemory, RunFolder, RunStore, check_folder, check_same, settings_to_resume
+from ramify.training.loop import Progress, train_epoch
 from ramify.training.settings import Settings, load_settings
 from ramify.training.stopping import StopRequest, stop_requests
 from ramify.training.summary import Summary, Verdict, judge_run, summarise
 from ramify.version import VERSION
 
 MOST_PARAMETERS = 2**31
+GivenData = str | Path | Corpus | Iterable[str | Sequence[str]]
+"""A file or folder, sentences that were read already, or sentences as strings or lists of tokens"""
 
 
 class Callbacks(NamedTuple):
-    """What is called as a run goes on."""
+    """What is called as a run proceeds."""
 
     on_start: Callable[[Summary], None] = lambda _: None
     on_progress: Callable[[Progress], None] = lambda _: None
@@ -63,10 +48,10 @@ class Callbacks(NamedTuple):
 
 
 def train(
-    data: str | Path | Corpus,
+    data: GivenData,
     out: str | Path,
     *,
-    dev: str | Path | Corpus | None = None,
+    dev: GivenData | None = None,
     config: str | Path | None = None,
     preset: str | None = None,
     resume: bool = False,
@@ -75,236 +60,181 @@ def train(
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
     on_end: Callable[[Verdict], None] = lambda _: None,
-    **given: Any,
+    **settings: Any,
 ) -> Parser:
-    """Learn a grammar from `data` and leave it in the folder `out`; gives back the parser of the best epoch.
+    """Learn a model from `data` and leave it in the folder `out`; gives back the parser of the best epoch.
 
-    `given` are fields of `Settings`; `preset` names those of a published model, and `ramify train --help` all presets.
-    Gold trees, where the data has them, are stripped to their words; F1 on a dev set with trees is recorded but never
-    used to choose the model. With `resume` a run that was stopped goes on with its own settings, bit for bit as if it
-    had not been. Ctrl-C and SIGTERM raise `Stopped` once the run is saved.
+    `data` is a file or folder of text or trees, or a list of sentences, each a string or a list of tokens. `settings`
+    are fields of `Settings` and options of the family; `preset` names those of a published model, and
+    `ramify train --help` lists all presets. Gold trees, where the data has them, are stripped to their words; F1 on a
+    dev set with trees is recorded but never used to choose the model. With `resume` a run that was stopped continues
+    with its own settings, bit for bit as if it had not been stopped. Ctrl-C and SIGTERM raise `Stopped` once the run is
+    saved.
 
     `on_start` is called once before the first step, `on_progress` after every step, `on_epoch` after every epoch with
     its line of `metrics.jsonl`, and `on_end` once after the last epoch.
     """
     out = Path(out)
     check_folder(out, resume, overwrite)
+    callbacks = Callbacks(on_start, on_progress, on_epoch, on_end)
     with locked_folder(out):
-        callbacks = Callbacks(on_start, on_progress, on_epoch, on_end)
-        return _train(data, out, dev, config, preset, resume, overwrite, callbacks, given)
+        earlier = settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
+        run = _Run(data, dev, load_settings(config, settings, earlier, preset))
+        if earlier is not None:
+            check_same(out, read_config(out), run.description)
+        folder = RunFolder(out)
+        folder.begin(run.description, run.stored, earlier is not None)
+        run.learn(folder, callbacks, f"the run is saved in {out} and can be resumed")
+        device = run.stored.model.device
+        del run  # its memory is needed for the tables of the model that is loaded
+        return load(out, str(device))
 
 
-def _train(
-    data: str | Path | Corpus,
-    out: Path,
-    dev: str | Path | Corpus | None,
-    config: str | Path | None,
-    preset: str | None,
-    resume: bool,
-    overwrite: bool,
-    callbacks: Callbacks,
-    given: dict[str, Any],
+def fit(
+    sentences: GivenData,
+    *,
+    dev: GivenData | None = None,
+    preset: str | None = None,
+    on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
+    **settings: Any,
 ) -> Parser:
-    earlier = _settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
-    settings = load_settings(config, given, earlier, preset)
-    device = chosen_device(settings.device)
-    prepared = prepare(data, dev, settings)
-    arguments = settings.grammar_arguments(len(prepared.vocabulary))
-    check_size(settings.model, arguments)
-    description = {
-        "format": FORMAT,
-        "version": VERSION,
-        "model": settings.model,
-        "grammar": arguments,
-        "settings": asdict(settings),
-        "threads": torch.get_num_threads(),
-        **prepared.describe(),
-    }
-    if earlier is not None:
-        check_same(out, read_config(out), description)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(settings.seed)
-        grammar = FAMILIES[settings.model](**arguments).to(device)
-    for corpus, which in ((prepared.train, "training"), (prepared.dev, "dev")):
-        check_fits(grammar, max(map(len, corpus.parses)), f"{corpus.source}, {which} set")
-    if earlier is None:
-        remove_earlier_run(out)  # not before everything else that can be refused
-    remove_unfinished(out, FILES)
-    write_json(out / CONFIG, description)
-    prepared.vocabulary.save(out / VOCABULARY)
-    prepared.spelling.save(out / SPELLING)
-    if prepared.text_rules.splitter is not None:
-        write_json(out / SPLITTER, prepared.text_rules.splitter.as_record())
-        part(out, SPLITTER)  # refused now if it is too large to be loaded after the training
-    shown = "DATA" if isinstance(data, Corpus) else shlex.quote(str(data))
-    with_dev = "" if dev is None else f" --dev {'DEV' if isinstance(dev, Corpus) else shlex.quote(str(dev))}"
-    to_resume = f"To go on: ramify train {shown}{with_dev} --out {shlex.quote(str(out))} --resume"
-    with stop_requests() as request:
-        stop = _Stop(request, to_resume)
-        records = _fit(grammar, prepared, settings, out, callbacks, stop)
-    callbacks.on_end(judge_run(prepared, records))
-    del grammar  # the memory is wanted for the tables of the one that is loaded
-    return load(out, str(device))
+    """Learn a model from sentences in memory and leave no files; `parser.save(folder)` keeps it.
+
+    Sentences are strings or lists of tokens; a file or folder is read as by `train`. `settings` are those of `train`,
+    such as `model="tn-pcfg"`, `preterminals=60`, `epochs=5`, `seed=0`.
+    """
+    run = _Run(sentences, dev, load_settings(None, settings, preset=preset))
+    kept = InMemory()
+    run.learn(kept, Callbacks(on_epoch=on_epoch), "nothing was kept")
+    run.stored.model.load_state_dict(kept.best)
+    run.stored.model.zero_grad(set_to_none=True)
+    return Parser.of_stored(run.stored, run.description)
+
+
+class _Run:
+    """Data, a new model, and a description of both; nothing is on disk yet."""
+
+    def __init__(self, data: GivenData, dev: GivenData | None, settings: Settings) -> None:
+        device = chosen_device(settings.device)
+        self.data, self.settings = prepare(data, dev, settings), settings
+        arguments = settings.model_arguments(len(self.data.vocabulary))
+        check_size(settings.model, arguments)
+        self.description: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": settings.model,
+            "grammar": arguments,
+            "settings": asdict(settings),
+            "threads": torch.get_num_threads(),
+            **self.data.describe(),
+        }
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(settings.seed)
+            model = FAMILIES[settings.model](**arguments).to(device)
+        check_storable(settings.model, model)
+        for corpus, which in ((self.data.train, "training"), (self.data.dev, "dev")):
+            check_fits(model, max(map(len, corpus.parses)), f"{corpus.source}, {which} set")
+        self.stored = StoredModel(
+            model, self.data.vocabulary, self.data.word_rule, self.data.text_rules, self.data.spelling
+        )
+
+    def learn(self, store: RunStore, callbacks: Callbacks, when_stopped: str) -> None:
+        """Train to the end."""
+        with stop_requests() as request:
+            records = self._epochs(store, callbacks, _Stop(request, f"Stopped; {when_stopped}."))
+        callbacks.on_end(judge_run(self.data, records))
+
+    def _epochs(self, store: RunStore, callbacks: Callbacks, stop: _Stop) -> list[dict[str, Any]]:
+        """The records of all epochs."""
+        model, data, settings = self.stored.model, self.data, self.settings
+        learner = model.learner(settings.learning_rate, settings.clip)
+        position = store.position(model, learner)
+        callbacks.on_start(summarise(data, settings, model, len(position.records)))
+        sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
+        saved = time.monotonic()
+
+        def on_step(now: Progress) -> None:
+            nonlocal saved
+            callbacks.on_progress(now)
+            if stop.requested or time.monotonic() - saved >= 60 * settings.checkpoint_minutes:
+                store.save(model, learner, position)
+                saved = time.monotonic()
+            stop.obey()
+
+        while not is_finished(position.records, settings):
+            train_epoch(model, learner, sentences, settings, position, on_step)
+            store.save(model, learner, position)  # before the dev set, which may take long
+            self._finish_epoch(position, store, stop)
+            record = position.records[-1]
+            position = position.next_epoch()
+            store.save(model, learner, position)
+            callbacks.on_epoch(record)
+            stop.obey()
+        return position.records
+
+    def _finish_epoch(self, position: Position, store: RunStore, stop: _Stop) -> None:
+        """Judge the model and keep it if it is the best so far. Repeated, it leaves the same files."""
+        started = time.perf_counter()
+        progress = Progress.at(position, len(self.data.train))
+        seen = progress.perplexity if self.stored.model.has_likelihood else math.inf
+        record = {
+            "epoch": position.epoch,
+            "train_perplexity": seen if math.isfinite(seen) else None,
+            "sentences_per_second": round(progress.sentences_per_second, 2),
+            **judge(self.stored.model, self.data, stop.obey),
+            "seconds": round(position.seconds + time.perf_counter() - started, 2),
+        }
+        if not math.isfinite(dev_measure(record)):
+            raise RamifyError(
+                f"Training broke down in epoch {position.epoch} (the dev set has probability zero or no finite loss); "
+                "lower the learning rate or the gain."
+            )
+        earlier = position.records
+        if all(dev_measure(record) < dev_measure(each) for each in earlier):
+            record["best_epoch"] = position.epoch
+            store.keep(self.stored)
+        else:
+            record["best_epoch"] = earlier[-1]["best_epoch"]
+        position.records.append(record)
+        store.record(position.records)
 
 
 class _Stop:
-    """Asks, between two steps, whether to go on."""
+    """Asks, between two steps, whether to continue."""
 
-    def __init__(self, request: StopRequest, to_resume: str) -> None:
-        self._request, self._to_resume = request, to_resume
+    def __init__(self, request: StopRequest, message: str) -> None:
+        self._request, self._message = request, message
 
     @property
     def requested(self) -> bool:
         return self._request.signal is not None
 
     def obey(self) -> None:
-        self._request.obey(f"Stopped; the run is saved. {self._to_resume}")
+        self._request.obey(self._message)
 
 
-def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
-    """The settings of the run to resume, if any; refuses a folder with anything else in it, or in use."""
-    check_unlocked(out)
-    return _settings_to_resume(out, resume, overwrite)
-
-
-def _settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | None:
-    if resume and overwrite:
-        raise RamifyError("A run is either resumed or overwritten; give one of --resume and --overwrite.")
-    if out.exists() and not out.is_dir():
-        raise RamifyError(f"{out}: is a file; give the name of a folder.")
-    inside = contents(out, FILES)
-    if not inside:
-        return None
-    if CONFIG not in inside or not _holds_run(out):
-        raise RamifyError(f"{out}: is not empty and holds no ramify run; give another folder.")
-    if resume:
-        config = read_config(out)
-        settings = config.get("settings")
-        if not isinstance(settings, dict):
-            raise RamifyError(f"{out / CONFIG}: does not tell the settings of the run; begin another one.")
-        if config["words"] == LEARNT_FROM_TEXT:
-            settings = {"min_count": 1, **settings}  # what it was before it was a setting
-        return load_settings(None, settings)
-    if not overwrite:
-        raise RamifyError(
-            f"{out}: is not empty; give another folder, --resume to go on with the run in it, or --overwrite to "
-            "replace it."
-        )
-    return None
-
-
-def _holds_run(out: Path) -> bool:
-    """Whether the config is one of ours, of whatever version: other tools have files of the same names."""
-    try:
-        config = json.loads((out / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(config, dict) and isinstance(config.get("format"), int) and "grammar" in config
-
-
-def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse to go on with other data; say so where the result may differ in its last bits."""
-    for name in ("train", "dev"):
-        data = before.get("data")
-        then = data.get(name) if isinstance(data, dict) else None
-        if then != now["data"][name]:
-            known = then if isinstance(then, dict) else {}
-            raise RamifyError(
-                f"{out}: was trained on another {name} set ({known.get('source')}, {known.get('sentences')} sentences, "
-                f"checksum {str(known.get('sha256'))[:8]}); give the same one, or another --out."
-            )
-    if any(before.get(name) != now[name] for name in ("grammar", "words", "text")):
-        raise RamifyError(f"{out}: was begun by a version that reads this data otherwise; resume with that one.")
-    if before.get("threads") != now["threads"]:
-        warnings.warn(
-            f"the run began with {before.get('threads')} threads and goes on with {now['threads']}: the result may "
-            "differ in its last bits.",
-            RamifyWarning,
-            stacklevel=3,
-        )
-
-
-def remove_earlier_run(out: Path) -> None:
-    """Remove the files of an earlier run, and no others."""
-    try:
-        for name in FILES:
-            (out / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise RamifyError(f"{out}: cannot be changed ({error.strerror}); check its permissions.") from error
+def check_storable(name: str, model: Model) -> None:
+    """Refuse, before training, a model that could not be saved and loaded again."""
+    tensors = model.state_dict()
+    places = {tensor.data_ptr() for tensor in tensors.values() if tensor.numel()}
+    if len(places) < sum(1 for tensor in tensors.values() if tensor.numel()):
+        raise RamifyError(f"{name}: two of its tensors share memory, which a model folder cannot keep.")
+    for each, tensor in tensors.items():
+        if tensor.dtype != torch.float32:
+            raise RamifyError(f"{name}: {each} is {tensor.dtype}, and a model folder keeps float32 only.")
 
 
 def check_size(model: str, arguments: dict[str, Any]) -> None:
-    """Refuse a grammar whose parameters or tables alone are more than can be held, before any is allocated."""
-    with torch.device("meta"):
-        grammar = FAMILIES[model](**arguments)
-    size = sum(parameter.numel() for parameter in grammar.parameters())
+    """Refuse a model whose parameters or tables alone are more than can be held, before any is allocated."""
+    try:
+        with torch.device("meta"):
+            empty = FAMILIES[model](**arguments)
+    except (TypeError, ValueError) as error:
+        raise RamifyError(f"{model} cannot be made with these options ({error}); change them.") from error
+    size = sum(parameter.numel() for parameter in empty.parameters())
     if size > MOST_PARAMETERS:
-        raise RamifyError(f"This grammar would have {size:,} parameters; take fewer symbols or a smaller embedding.")
-    check_tables_fit(grammar)
-
-
-def _fit(
-    grammar: Grammar,
-    data: Data,
-    settings: Settings,
-    out: Path,
-    callbacks: Callbacks,
-    stop: _Stop,
-) -> list[dict[str, Any]]:
-    """Train to the end; gives the records of all epochs."""
-    optimizer = optimizer_for(grammar, settings)
-    position = load_checkpoint(out, grammar, optimizer)
-    callbacks.on_start(summarise(data, settings, grammar, len(position.records)))
-    sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
-    saved = time.monotonic()
-
-    def on_step(now: Progress) -> None:
-        nonlocal saved
-        callbacks.on_progress(now)
-        if stop.requested or time.monotonic() - saved >= 60 * settings.checkpoint_minutes:
-            save_checkpoint(out, grammar, optimizer, position)
-            saved = time.monotonic()
-        stop.obey()
-
-    while not is_finished(position.records, settings):
-        train_epoch(grammar, optimizer, sentences, settings, position, on_step)
-        save_checkpoint(out, grammar, optimizer, position)  # before the dev set, which may take long
-        record = _finish_epoch(grammar, data, position, out, stop)
-        position = position.next_epoch()
-        save_checkpoint(out, grammar, optimizer, position)
-        callbacks.on_epoch(record)
-        stop.obey()
-    return position.records
-
-
-def _finish_epoch(grammar: Grammar, data: Data, position: Position, out: Path, stop: _Stop) -> dict[str, Any]:
-    """Judge the grammar, keep it if it is the best so far, and tell. Done again, it leaves the same files."""
-    started = time.perf_counter()
-    progress = Progress.at(position, len(data.train))
-    record = {
-        "epoch": position.epoch,
-        "train_perplexity": progress.perplexity if math.isfinite(progress.perplexity) else None,
-        "sentences_per_second": round(progress.sentences_per_second, 2),
-        **judge(grammar, data, stop.obey),
-        "seconds": round(position.seconds + time.perf_counter() - started, 2),
-    }
-    if not math.isfinite(record["dev_perplexity"]):
-        raise RamifyError(
-            f"Training broke down in epoch {position.epoch} (the dev set has probability zero); "
-            "lower the learning rate or the gain."
-        )
-    before = position.records[-1] if position.records else None
-    best = min((earlier["dev_perplexity"] for earlier in position.records), default=math.inf)
-    if before is None or record["dev_perplexity"] < best:
-        record["best_epoch"] = position.epoch
-        save_tensors(out / WEIGHTS, grammar.state_dict(), {WORDS_CHECKSUM: data.vocabulary.checksum})
-    else:
-        record["best_epoch"] = before["best_epoch"]
-    position.records.append(record)
-    lines = "".join(json.dumps(each) + "\n" for each in position.records)
-    write_atomically(out / METRICS, lines.encode())
-    write_card(out, record)
-    return record
+        raise RamifyError(f"This model would have {size:,} parameters; take fewer symbols or a smaller embedding.")
+    check_tables_fit(empty)
 
 
 def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
@@ -315,12 +245,30 @@ def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
     return bool(last["epoch"] >= settings.epochs or last["epoch"] - last["best_epoch"] >= settings.patience)
 
 
-def judge(grammar: Grammar, data: Data, on_sentence: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Perplexity of the dev set, by which the model is chosen, and F1 where there are trees, which is only told."""
+def dev_measure(record: dict[str, Any]) -> float:
+    """What the best epoch has least of: the perplexity of the dev set or, without a likelihood, the loss."""
+    return float(record["dev_loss"] if record["dev_perplexity"] is None else record["dev_perplexity"])
+
+
+def judge(model: Model, data: Data, on_sentence: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """Perplexity or loss on the dev set, by which the epoch is chosen; F1 where there are trees is only reported."""
+    record: dict[str, Any] = {}
     if data.dev.has_trees:
-        parser = Parser(grammar, data.vocabulary)
+        parser = Parser(model, data.vocabulary)
         result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence, with_coverage=False)
-        return {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
+        record = {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
     encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]
-    lengths = [len(words) for words in encoded]
-    return {"dev_perplexity": perplexity(log_probabilities(grammar, encoded)[0], lengths)}
+    if not (model.has_likelihood and isinstance(model, Grammar)):
+        return {**record, "dev_perplexity": None, "dev_loss": _loss(model, encoded)}
+    if not record:
+        record = {"dev_perplexity": perplexity(log_probabilities(model, encoded)[0], list(map(len, encoded)))}
+    return record
+
+
+@torch.no_grad()
+def _loss(model: Model, sentences: Sequence[Any]) -> float:
+    """Minus the mean objective per sentence."""
+    total = 0.0
+    for places in memory_batches(model, list(map(len, sentences))):
+        total -= float(model.objective(*padded([sentences[place] for place in places], model.device)).sum())
+    return total / len(sentences)

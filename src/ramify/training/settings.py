@@ -5,7 +5,6 @@ The command line is made from this, so it imports torch only where a grammar is 
 
 from __future__ import annotations
 
-import inspect
 import tomllib
 from dataclasses import Field, dataclass, field, fields, replace
 from importlib import resources
@@ -17,70 +16,52 @@ from ramify.corpus.cleaning import NormalForm, WordRule
 from ramify.corpus.guessing import Kind
 from ramify.corpus.tokenising import tokeniser
 from ramify.errors import RamifyError
-from ramify.grammars import FAMILIES
-from ramify.grammars.choices import ACTIVATIONS, INITIALISATIONS
+from ramify.models import FAMILIES
+from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, setting
 
 PUNCTUATION = ("remove", "keep")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """What a resumed run may be given anew; everything else would make it another run."""
 DEFAULT_BATCH = 4
-CURRICULUM = 30
-"""Longest sentence in the first epoch of a C-PCFG (Kim et al. 2019, sec. 3.2)."""
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
 MOST_BITS = 64
 """No setting is a whole number beyond these; Python could not even write one of thousands of digits in an error."""
 
 
-def _setting(default: Any, explanation: str) -> Any:
-    return field(default=default, metadata={"help": explanation})
-
-
 @dataclass(frozen=True)
-class Settings:
-    """Defaults are those of Yang, Zhao and Tu (2021)."""
+class Settings(ModelOptions):
+    """Options of the model and settings of the run; defaults are those of Yang, Zhao and Tu (2021)."""
 
-    model: str = _setting("tn-pcfg", f"Grammar family: {', '.join(FAMILIES)}.")
-    nonterminals: int | None = _setting(None, "Number of nonterminals n \\[default: half of the preterminals].")
-    preterminals: int = _setting(60, "Number of preterminals p.")
-    rank: int | None = _setting(None, "Rank d of the rule tensor \\[default: p if p > 200, else 200].")
-    embedding: int | None = _setting(
-        None, "Size of the symbol embeddings \\[default: 256, of sn-pcfg and sc-pcfg 512]."
-    )
-    compound: bool = _setting(
-        False, "Rules of its own for every sentence, as c-pcfg has; for tn-pcfg, n-pcfg and sn-pcfg."
-    )
-    activation: str = _setting("relu", f"Inside the rule networks: {', '.join(ACTIVATIONS)}.")
-    shared_projection: bool = _setting(False, "The three rule networks of tn-pcfg end in one projection to the rank.")
-    tied_embeddings: bool = _setting(False, "Words and rules of tn-pcfg share the embeddings of the preterminals.")
-    initialisation: str = _setting("own", f"Of all matrices of tn-pcfg: {', '.join(INITIALISATIONS)}.")
-    gain: float = _setting(1.0, "Scale of the initial logits; more than 1 tells symbols apart sooner.")
-    dropout: float = _setting(0.0, "Share of the symbols that are left out of a training step, others each time.")
-    seed: int = _setting(0, "The same seed on the same machine gives the same model.")
-    epochs: int = _setting(10, "Passes through the training sentences.")
-    batch_size: int = _setting(DEFAULT_BATCH, "Sentences a step, all of one length.")
-    batch_tokens: int | None = _setting(None, "Words a step, instead of a number of sentences \\[default: not used].")
-    learning_rate: float = _setting(0.001, "Step size of Adam.")
-    decay: float = _setting(1.0, "The learning rate is multiplied by this after every epoch.")
-    max_length: int = _setting(40, "Longer training sentences are left out; dev and test never are.")
-    curriculum: int | None = _setting(
+    model: str = setting("tn-pcfg", f"Family of models: {', '.join(FAMILIES)}.")
+    dropout: float = setting(0.0, "Share of the symbols that are left out of a training step, others each time.")
+    seed: int = setting(0, "The same seed on the same machine gives the same model.")
+    epochs: int = setting(10, "Passes through the training sentences.")
+    batch_size: int = setting(DEFAULT_BATCH, "Sentences a step, all of one length.")
+    batch_tokens: int | None = setting(None, "Words a step, instead of a number of sentences \\[default: not used].")
+    learning_rate: float = setting(0.001, "Step size of Adam.")
+    decay: float = setting(1.0, "The learning rate is multiplied by this after every epoch.")
+    max_length: int = setting(40, "Longer training sentences are left out; dev and test never are.")
+    curriculum: int | None = setting(
         None, "Longest training sentence of epoch 1; one word more each epoch \\[default: 30 for c-pcfg]."
     )
-    vocabulary: int = _setting(10_000, "Most frequent words kept; the rest is <unk>.")
-    min_count: int | None = _setting(
+    vocabulary: int = setting(10_000, "Most frequent words kept; the rest is <unk>.")
+    min_count: int | None = setting(
         None,
         "Words seen fewer times are <unk> \\[default: 1; 2 for text of which --vocabulary would keep every word].",
     )
-    patience: int = _setting(5, "Stop after this many epochs without a better dev likelihood.")
-    clip: float = _setting(3.0, "Cut the gradient's norm here.")
-    input: str = _setting("auto", "What DATA is: text, brackets, or auto, which looks how it begins.")
-    words: str = _setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
-    tokenise: str = _setting("none", "Language of plain prose to tokenise (en, fr ... or xx for any); none: at spaces.")
-    split_sentences: bool = _setting(False, "Find the sentences of plain prose; else every line is one.")
-    punctuation: str = _setting("remove", f"Punctuation in text: {', '.join(PUNCTUATION)}.")
-    normal_form: str = _setting("NFC", f"Unicode form of the words: {', '.join(get_args(NormalForm))}.")
-    checkpoint_minutes: float = _setting(5.0, "Save the run at least this often, to go on with --resume.")
-    device: str = _setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto takes a GPU where there is one.")
+    patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.")
+    clip: float = setting(3.0, "Cut the gradient's norm here.")
+    input: str = setting("auto", "What DATA is: text, brackets, or auto, which looks how it begins.")
+    words: str = setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
+    tokenise: str = setting("none", "Language of plain prose to tokenise (en, fr ... or xx for any); none: at spaces.")
+    split_sentences: bool = setting(False, "Find the sentences of plain prose; else every line is one.")
+    punctuation: str = setting("remove", f"Punctuation in text: {', '.join(PUNCTUATION)}.")
+    normal_form: str = setting("NFC", f"Unicode form of the words: {', '.join(get_args(NormalForm))}.")
+    checkpoint_minutes: float = setting(5.0, "Save the run at least this often, so that it can be resumed.")
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto takes a GPU where there is one.")
+    further_options: dict[str, Any] = field(default_factory=dict)
+    """Options that only a family from outside the package has, by name"""
 
     def __post_init__(self) -> None:
         _one_of("model", self.model, FAMILIES)
@@ -114,15 +95,15 @@ class Settings:
             raise RamifyError(f"max_length is {self.max_length}, but a sentence with a tree has 2 words or more.")
         if self.curriculum is not None and self.curriculum < 2:
             raise RamifyError(f"curriculum is {self.curriculum}, but a sentence with a tree has 2 words or more.")
-        if self.compound and "latent" not in inspect.signature(FAMILIES[self.model]).parameters:
+        if self.compound and "compound" not in FAMILIES[self.model].option_names():
             raise RamifyError(f"A compound {self.model} is not known; leave out compound.")
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
         if not 0 <= self.dropout < 1:
             raise RamifyError(f"dropout is {self.dropout}, but must be at least 0 and less than 1.")
-        if self.dropout and self.model == "em-pcfg":
-            raise RamifyError("em-pcfg counts with all its symbols; leave out dropout.")
+        if self.dropout and not FAMILIES[self.model].allows_dropout:
+            raise RamifyError(f"{self.model} cannot leave out parts of itself in training; leave out dropout.")
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
@@ -134,32 +115,19 @@ class Settings:
         p = self.preterminals
         return self.nonterminals or max(1, p // 2), p, self.rank or (p if p > 200 else 200)
 
-    def grammar_arguments(self, words: int) -> dict[str, Any]:
-        """What the grammar's constructor takes, with the defaults that follow from other settings filled in."""
-        from ramify.grammars.compound import LATENT
-
-        n, p, d = self.sizes
-        available = {
-            "nonterminals": n,
-            "preterminals": p,
-            "rank": d,
-            "words": words,
-            "activation": self.activation,
-            "shared_projection": self.shared_projection,
-            "tied_embeddings": self.tied_embeddings,
-            "initialisation": self.initialisation,
-            "gain": self.gain,
+    def model_arguments(self, words: int) -> dict[str, Any]:
+        """What the model's constructor takes, with the defaults that follow from other options filled in."""
+        family = FAMILIES[self.model]
+        changed = {
+            option.name: value
+            for option in fields(ModelOptions)
+            if option.name in family.option_names() and (value := getattr(self, option.name)) != option.default
         }
-        if self.embedding is not None:
-            available["embedding"] = self.embedding
-        if self.compound:
-            available["latent"] = LATENT
-        taken = inspect.signature(FAMILIES[self.model]).parameters.values()
-        return {each.name: available.get(each.name, each.default) for each in taken}
+        return family.arguments(changed | self.further_options, words)
 
     def longest_in(self, epoch: int) -> int | None:
         """The longest sentence to train on in an epoch; None without a curriculum."""
-        first = self.curriculum or (CURRICULUM if self.model == "c-pcfg" else None)
+        first = self.curriculum or FAMILIES[self.model].default_curriculum()
         return None if first is None else first + epoch - 1
 
 
@@ -176,6 +144,11 @@ TYPES: dict[str, type] = {
     "bool": bool,
 }
 """The types that settings have, by their annotations."""
+
+
+def named_settings() -> dict[str, Field[Any]]:
+    """The settings that can be given by name, each a single value."""
+    return {each.name: each for each in fields(Settings) if str(each.type) in TYPES}
 
 
 def _converted(setting: Field[Any], value: Any, where: str) -> Any:
@@ -196,8 +169,7 @@ def presets() -> dict[str, Traversable]:
 
 
 def _from_toml(file: Path | Traversable) -> dict[str, Any]:
-    """The settings in a TOML file, known ones and of their types."""
-    known = {setting.name: setting for setting in fields(Settings)}
+    """What a TOML file sets, by name."""
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
@@ -205,9 +177,7 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
     chosen = {name.replace("-", "_"): value for name, value in table.items()}
     if len(chosen) < len(table):
         raise RamifyError(f"{file}: a setting stands there twice, once with - and once with _; keep one.")
-    for name in chosen.keys() - known.keys():
-        raise RamifyError(f"{file}: {name!r} is no setting; known are {', '.join(known)}.")
-    return {name: _converted(known[name], value, str(file)) for name, value in chosen.items()}
+    return chosen
 
 
 def load_settings(
@@ -217,20 +187,61 @@ def load_settings(
 
     The settings of an `earlier` run to be resumed take the place of the defaults and cannot be changed.
     """
-    known = {setting.name: setting for setting in fields(Settings)}
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, tuple[Any, str]] = {}
+    """Value and where it comes from, by name"""
     if preset is not None:
         _one_of("preset", preset, presets())
-        chosen |= _from_toml(presets()[preset])
+        chosen |= _sourced(_from_toml(presets()[preset]), f"preset {preset}")
     if config is not None:
-        chosen |= _from_toml(Path(config))
-    for name in given.keys() - known.keys():
-        raise RamifyError(f"{name!r} is no setting; known are {', '.join(known)}.")
-    chosen |= {name: _converted(known[name], value, "settings") for name, value in given.items() if value is not None}
-    for name in chosen.keys() - FREE_TO_CHANGE if earlier else ():
-        if getattr(earlier, name) != chosen[name]:
+        chosen |= _sourced(_from_toml(Path(config)), str(config))
+    chosen |= _sourced({name: value for name, value in given.items() if value is not None}, "settings")
+    settings = _with(earlier or Settings(), chosen)
+    for name in (chosen.keys() | {"further_options"}) - FREE_TO_CHANGE if earlier else ():
+        if getattr(earlier, name) != getattr(settings, name):
             raise RamifyError(
-                f"{name} of the run to resume is {getattr(earlier, name)}, not {chosen[name]}; "
-                "leave it out, or begin another run with another --out."
+                f"{name} of the run to resume is {getattr(earlier, name)}, not {getattr(settings, name)}; "
+                "leave it out, or begin another run in another folder."
             )
-    return replace(earlier or Settings(), **chosen)
+    return settings
+
+
+def _sourced(values: dict[str, Any], source: str) -> dict[str, tuple[Any, str]]:
+    """Each value with where it comes from, of the type that its setting has."""
+    known = named_settings()
+    return {
+        name: (_converted(known[name], value, source) if name in known else value, source)
+        for name, value in values.items()
+    }
+
+
+def _with(settings: Settings, chosen: dict[str, tuple[Any, str]]) -> Settings:
+    """The settings with some values changed; refused are unknown names, and options that the family does not have."""
+    known = named_settings()
+    further, _ = chosen.pop("further_options", ({}, ""))
+    model, _ = chosen.get("model", (settings.model, ""))
+    if model in FAMILIES:
+        if not isinstance(further, dict) or not further.keys() <= set(FAMILIES[model].option_names()):
+            raise RamifyError(f"further_options: {str(further)[:40]} are not options of {model}.")
+        further = dict(further)
+        for name in [name for name in chosen if name not in known and name in FAMILIES[model].option_names()]:
+            further[name] = chosen.pop(name)[0]
+    for name, (_, source) in chosen.items():
+        if name not in known:
+            raise RamifyError(f"{source}: {name!r} is not a setting; known are {', '.join(known)}.")
+    values = {name: value for name, (value, _) in chosen.items()}
+    changed = replace(settings, **values, further_options={**settings.further_options, **further})
+    _check_options(changed, {name: source for name, (_, source) in chosen.items()})
+    return changed
+
+
+def _check_options(settings: Settings, sources: dict[str, str]) -> None:
+    """Refuse options that the family does not have; at their defaults they say nothing, as in the config of a run."""
+    for option in fields(ModelOptions):
+        name = option.name
+        if name not in sources or getattr(settings, name) == option.default:
+            continue
+        taken = FAMILIES[settings.model].option_names()
+        if name not in taken:
+            raise RamifyError(
+                f"{sources[name]}: {settings.model} has no option {name}; it has {', '.join(taken) or 'none'}."
+            )

@@ -8,7 +8,7 @@ from typing import Any
 
 from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.vocabulary import UnknownCount
-from ramify.grammars import Grammar
+from ramify.models import Grammar, Model
 from ramify.parser.evaluate import evaluate
 from ramify.training.data import Data
 from ramify.training.settings import Settings
@@ -46,6 +46,8 @@ class Summary:
     sizes: Mapping[str, int]
     """Nonterminals, preterminals and, where the family has one, rank"""
     parameters: int
+    has_likelihood: bool
+    """Whether the model has a perplexity"""
     epochs: int
     epochs_done: int
     """By an earlier run that this one resumes"""
@@ -68,7 +70,7 @@ class Summary:
 
     def _advice_on_symbols(self) -> str | None:
         """What to do where there is too little text for the number of symbols; None where there is enough."""
-        symbols = self.sizes["preterminals"]
+        symbols = self.sizes.get("preterminals", 0)
         if self.words >= WORDS_PER_PRETERMINAL * symbols:
             return None
         enough = self.words // WORDS_PER_PRETERMINAL // 10 * 10
@@ -87,7 +89,8 @@ class Verdict:
     """The epoch that was kept"""
     epochs: int
     """All that were trained"""
-    dev_perplexity: float
+    dev_perplexity: float | None
+    """None for a model without a likelihood"""
     dev_f1: float | None
     """S-F1 of the epoch that was kept; None without trees"""
     branching: Mapping[str, float]
@@ -102,12 +105,14 @@ class Verdict:
         return name if self.branching[name] > self.dev_f1 else None
 
 
-def summarise(data: Data, settings: Settings, grammar: Grammar, epochs_done: int) -> Summary:
+def summarise(data: Data, settings: Settings, grammar: Model, epochs_done: int) -> Summary:
     """What is known before the first step."""
     dropped = dict(data.dropped)
-    sizes = {"nonterminals": grammar.nonterminals, "preterminals": grammar.preterminals}
-    if grammar.rank is not None and not grammar.is_simple:
-        sizes["rank"] = grammar.rank
+    sizes = {}
+    if isinstance(grammar, Grammar):
+        sizes = {"nonterminals": grammar.nonterminals, "preterminals": grammar.preterminals}
+        if grammar.rank is not None and not grammar.is_simple:
+            sizes["rank"] = grammar.rank
     return Summary(
         source=data.train.source,
         used=len(data.train),
@@ -125,6 +130,7 @@ def summarise(data: Data, settings: Settings, grammar: Grammar, epochs_done: int
         model=settings.model,
         sizes=sizes,
         parameters=sum(parameter.numel() for parameter in grammar.parameters()),
+        has_likelihood=grammar.has_likelihood,
         epochs=settings.epochs,
         epochs_done=epochs_done,
     )

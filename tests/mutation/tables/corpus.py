@@ -22,9 +22,9 @@ GROUPS = (
             Mutant("guess_word_rule", "punctuation[tag] > count / 2", "True"),
             Mutant("guess_word_rule", " and count >= _TOO_RARE * tokens.total()", ""),
             Mutant("keep_leaves", "spans[:, 0] < spans[:, 1]", "spans[:, 0] <= spans[:, 1]"),
-            Mutant("Vocabulary.build", "counts.pop(UNKNOWN, None)", "counts.get(UNKNOWN)"),
+            Mutant("Vocabulary.from_counts", "word != UNKNOWN and ", ""),
             Mutant(
-                "Vocabulary.build",
+                "count_words",
                 "counts[normalise(form, normal_form)] += count",
                 "counts[normalise(form, normal_form)] = count",
             ),
@@ -68,7 +68,7 @@ GROUPS = (
                 "agenda += (len(labels), right, left)",
                 "agenda += (len(labels), left, right)",
             ),
-            Mutant("_read_lexicon", "(rank + offset) ** -exponent", "rank ** -exponent"),
+            Mutant("_read_lexicon", "(rank + offset) ** -exponent", "(rank + offset) ** -1.0"),
         ),
     ),
 )

@@ -5,7 +5,7 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "grammars, networks",
-        ("grammars/test_forward.py", "grammars/test_compound.py", "grammars/test_families.py"),
+        ("models/test_forward.py", "models/test_compound.py", "models/test_families.py"),
         (
             Mutant("Residual.forward", ".relu_()).relu_()", ".relu_())"),
             Mutant("Residual.forward", "return x + update", "return update"),
@@ -30,7 +30,7 @@ GROUPS = (
                 "[self.rule_layer, self.word_layer]",
             ),
             Mutant(
-                "NPCFG.shared_rules",
+                "NPCFG.rules",
                 "self.start_encoder(self.start_embedding, z)",
                 "self.preterminal_encoder(self.start_embedding, z)",
             ),
@@ -45,22 +45,22 @@ GROUPS = (
     ),
     Group(
         "grammars, tables and generation",
-        ("grammars/test_generation.py", "grammars/test_families.py", "grammars/test_lookup.py", "test_counting.py"),
+        ("models/test_generation.py", "models/test_families.py", "models/test_lookup.py", "test_counting.py"),
         (
             Mutant(
                 "Sampler.draw", "agenda += (-len(labels) - 1, right, left)", "agenda += (-len(labels) - 1, left, right)"
             ),
             Mutant("Sampler.draw", "len(words) + pending > max_length", "len(words) + pending >= max_length"),
             Mutant(
-                "_draw",
+                "draw",
                 'side="right"',
                 'side="left"',
                 equivalent="differs only where a random number of 53 bits equals a running total exactly",
             ),
             Mutant(
-                "_Cumulative.children",
-                "component = parent if self.head is None else",
-                "component = 0 if self.head is None else",
+                "LowRankRules.child_sampler.children",
+                "component = parent if head is None else",
+                "component = 0 if head is None else",
             ),
             Mutant(
                 "TableGrammar.from_binary_rules",
@@ -72,8 +72,7 @@ GROUPS = (
             Mutant("EMPCFG.maximise", "words + WORD_COUNT", "words"),
             Mutant("EMPCFG.maximise", "torch.where(total > 0, renewed, parameter)", "renewed"),
             Mutant("EMPCFG.maximise", ".clamp(min=FLOOR)", ""),
-            Mutant("Grammar.worked_out", "self if self.latent or too_large", "self if too_large"),
-            Mutant("normalisation_error", "used = head.amax(0) > 0", "used = head.amax(0) >= 0"),
+            Mutant("LowRankRules.sums", "used = head.amax(0) > 0", "used = head.amax(0) >= 0"),
         ),
     ),
 )

@@ -2,8 +2,8 @@
 
 from tests.mutation.mutants import Group, Mutant
 
-_KERNELS = ("inference/test_underflow.py", "inference/test_engines.py")
-_DENSE = ("inference/test_underflow.py", "inference/test_dense.py")
+_KERNELS = ("structures/test_underflow.py", "structures/test_engines.py")
+_DENSE = ("structures/test_underflow.py", "structures/test_dense.py")
 
 GROUPS = (
     Group(
@@ -11,8 +11,15 @@ GROUPS = (
         _KERNELS,
         (
             Mutant("low_rank.kernels:_normalise", "total > _SMALLEST", "total > 0"),
-            Mutant("low_rank.kernels:_weighted_sum", "if peak == -np.inf:", "if peak == np.inf:"),
-            Mutant("low_rank.kernels:_weighted_sum", "fours = kept - kept % 4", "fours = kept - kept % 8"),
+            Mutant(
+                "low_rank.kernels:_weighted_sum",
+                "if peak == -np.inf:",
+                "if peak == np.inf:",
+                equivalent="all weights become NaN, which is not above zero, so the sum is empty all the same",
+            ),
+            Mutant(
+                "low_rank.kernels:_weighted_sum", "for t in range(fours, kept):", "for t in range(fours + 1, kept):"
+            ),
             Mutant(
                 "low_rank.kernels:_weighted_sum",
                 "a_rows[kept], b_rows[kept] = weight, ",
@@ -39,7 +46,7 @@ GROUPS = (
     ),
     Group(
         "inference, scaled",
-        ("inference/test_underflow.py", "inference/test_engines.py", "inference/test_dense.py"),
+        ("structures/test_underflow.py", "structures/test_engines.py", "structures/test_dense.py"),
         (
             Mutant("posterior_weights", "shifted.clamp(max=bound).exp()", "shifted.exp()"),
             Mutant("normalise", "torch.where(peak > 0, peak, 1)", "peak"),
@@ -49,13 +56,13 @@ GROUPS = (
     Group(
         "inference, words and decoding",
         (
-            "inference/test_emission.py",
-            "inference/test_dropout.py",
-            "inference/test_decode.py",
-            "inference/test_together.py",
-            "inference/test_reference.py",
-            "inference/test_derivations.py",
-            "inference/test_engines.py",
+            "models/test_emission.py",
+            "structures/test_restriction.py",
+            "decoding/test_best_trees.py",
+            "runtime/test_parallel_autograd.py",
+            "structures/test_reference.py",
+            "structures/test_derivations.py",
+            "structures/test_engines.py",
         ),
         (
             Mutant(
@@ -78,14 +85,14 @@ GROUPS = (
             Mutant("drawn_symbols", "kept[chances.argmax()] = True", "pass"),
             Mutant("drawn_symbols", "chances >= rate", "chances < rate"),
             Mutant(
-                "only_symbols",
-                "root = _normalised(rules.root.index_select(-1, nonterminals), -1)",
-                "root = rules.root.index_select(-1, nonterminals)",
+                "LowRankRules.restricted_rules",
+                "root = renormalised(self.root.index_select(-1, nonterminals), -1)",
+                "root = self.root.index_select(-1, nonterminals)",
             ),
-            Mutant("only_symbols", "_normalised(binary, -2, -1)", "_normalised(binary, -1)"),
-            Mutant("mbr_labelled", "marginals.best_label_posterior", "marginals.spans"),
+            Mutant("DenseRules.restricted_rules", "renormalised(binary, -2, -1)", "renormalised(binary, -1)"),
+            Mutant("mbr_labelled", "best_trees(marginals.best_label_posterior", "best_trees(marginals.spans"),
             Mutant("_decode", "if score > highest:", "if score >= highest:"),
-            Mutant("KBest._start", "[: self._k] if", "[: max(1, self._k // 2)] if"),
+            Mutant("_best", "[: k - len(above)]", "[: max(0, k // 2 - len(above))]"),
             Mutant(
                 "KBest._add_candidate",
                 "- below[rank].log_weight + below[rank + 1].log_weight",
@@ -103,11 +110,11 @@ GROUPS = (
                 "np.exp(log_weights - log_weights.max())",
                 "np.exp((log_weights - log_weights.max()) / 2)",
             ),
-            Mutant("derivation_entropy", "log_z[0] - expected", "-expected"),
+            Mutant("TreeDistribution.entropy", "log_z[0] - expected", "-expected"),
             Mutant("DenseForest.edges", "kinds[k > i + 1], kinds[k < j - 1]", "kinds[k < j - 1], kinds[k > i + 1]"),
             Mutant("log", "torch.where(positive, torch.where(positive, x, 1).log(), -torch.inf)", "x.log()"),
-            Mutant("_OfABatch.masked_words", "positions >= self.lengths", "positions > self.lengths"),
-            Mutant("_Together.backward", "gradient if before is None else before + gradient", "gradient"),
+            Mutant("PCFG.masked_words", "positions >= self.lengths", "positions > self.lengths"),
+            Mutant("_RunParts.backward", "gradient if before is None else before + gradient", "gradient"),
             Mutant("worth", "work > SMALLEST_WORK", "work >= 0"),
         ),
     ),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ramify.corpus.prepare.manifest import MANIFEST, read_manifest
 from ramify.errors import RamifyError
-from ramify.files import contents, partial_of
-from ramify.locks import locked_file, locked_folder
+from ramify.storage.files import contents, partial_of
+from ramify.storage.locks import locked_file, locked_folder
 
 
 def check_out(out: Path, source: Path | None, overwrite: bool) -> None:

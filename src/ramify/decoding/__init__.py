@@ -1,0 +1,1 @@
+"""From posteriors to trees."""

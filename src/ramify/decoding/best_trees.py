@@ -1,0 +1,85 @@
+"""From posteriors to trees."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ramify.runtime import threads
+from ramify.runtime.compilation import compiled
+from ramify.structures.distribution import Marginals
+
+Spans = NDArray[np.int32]
+
+PIECE = 8
+"""Sentences that one thread decodes at a time."""
+
+
+def best_trees(scores: Tensor, lengths: Tensor) -> list[Spans]:
+    """For each sentence the binary tree with the largest sum of scores[b, i, j] (B, N+1, N+1) over its spans.
+
+    The result lists the length-1 spans of two words or more in preorder. Ties go to the lowest split.
+    """
+    best = scores.detach().cpu().double().numpy().copy()
+    sizes = lengths.cpu().numpy().astype(np.int64)
+    spans = np.empty((len(best), max(best.shape[1] - 2, 0), 2), np.int32)
+
+    def run(begin: int) -> None:
+        piece = slice(begin, begin + PIECE)
+        _decode(best[piece], sizes[piece], spans[piece])
+
+    threads.in_pieces(run, range(0, len(best), PIECE))
+    return [spans[b, : length - 1].copy() for b, length in enumerate(sizes)]
+
+
+@partial(compiled, reorder_sums=False)  # equal scores must stay equal
+def _decode(best, lengths, spans):  # type: ignore[no-untyped-def]
+    """The trees of some sentences into `spans`; `best` becomes the score of each span's best tree."""
+    posts = best.shape[1]
+    split = np.empty((posts, posts), np.int32)
+    waiting = np.empty((posts, 2), np.int32)
+    for b in range(best.shape[0]):
+        chart, length = best[b], lengths[b]
+        for width in range(2, length + 1):
+            for i in range(length - width + 1):
+                j = i + width
+                choice, highest = i + 1, chart[i, i + 1] + chart[i + 1, j]
+                for k in range(i + 2, j):
+                    score = chart[i, k] + chart[k, j]
+                    if score > highest:
+                        choice, highest = k, score
+                split[i, j] = choice
+                chart[i, j] += highest
+        found, left = 0, 0
+        if length > 1:
+            waiting[0, 0], waiting[0, 1] = 0, length
+            left = 1
+        while left > 0:
+            left -= 1
+            i, j = waiting[left]
+            spans[b, found, 0], spans[b, found, 1] = i, j
+            found += 1
+            k = split[i, j]
+            if j - k > 1:
+                waiting[left, 0], waiting[left, 1] = k, j
+                left += 1
+            if k - i > 1:
+                waiting[left, 0], waiting[left, 1] = i, k
+                left += 1
+
+
+def mbr(marginals: Marginals, lengths: Tensor) -> list[Spans]:
+    """Minimum Bayes risk: the tree with the most expected correct brackets (Yang et al. 2021, sec. 6)."""
+    return best_trees(marginals.spans, lengths)
+
+
+def mbr_labelled(marginals: Marginals, lengths: Tensor) -> list[Spans]:
+    """The tree with the most expected correct labelled brackets (labelled recall of Goodman 1996)."""
+    assert marginals.best_label_posterior is not None
+    return best_trees(marginals.best_label_posterior, lengths)
+
+
+DECODERS = {"mbr": mbr, "mbr-labelled": mbr_labelled}

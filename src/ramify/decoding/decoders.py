@@ -1,0 +1,186 @@
+"""From words to the numbers of a parse, by whichever decoder was asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ramify.decoding.best_trees import DECODERS as BY_POSTERIORS
+from ramify.decoding.best_trees import mbr
+from ramify.errors import RamifyError
+from ramify.models import Grammar, Model
+from ramify.models.batches import WordIds, memory_batches, padded
+from ramify.structures.distribution import Marginals, Tree
+from ramify.structures.fallback import reliable_log_partition, reliable_marginals
+from ramify.structures.low_rank import MOST_RULES, LowRankPCFG
+from ramify.structures.pcfg import PCFG
+
+DECODERS = (*BY_POSTERIORS, "viterbi", "viterbi-rank", "sample")
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The parse of one sentence of N words, symbols by their numbers."""
+
+    log_probability: float
+    """log p(w); not a number where the model has no likelihood"""
+    posteriors: NDArray[np.float32]
+    """(N+1, N+1) of spans"""
+    spans: NDArray[np.int32]
+    """(N-1, 2)"""
+    labels: NDArray[np.int64]
+    label_posteriors: NDArray[np.float32]
+    """(N-1,)"""
+    tags: NDArray[np.int64]
+    tag_posteriors: NDArray[np.float32]
+    """(N,)"""
+    in_log_space: bool = False
+    """Whether float32 could not hold its numbers"""
+
+
+def check_decoder(grammar: Model, decoder: str, seed: int = 0) -> None:
+    """Refuse a decoder that is unknown or that this model cannot have."""
+    if decoder not in DECODERS:
+        raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
+    if seed < 0:
+        raise RamifyError(f"seed is {seed}, but must be at least 0.")
+    if not isinstance(grammar, Grammar):
+        if decoder != "mbr":
+            raise RamifyError(f"The decoder {decoder} needs a grammar; use mbr for {type(grammar).__name__}.")
+        return
+    n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
+    if decoder == "viterbi" and grammar.rank is not None and not grammar.is_simple and n * m * m > MOST_RULES:
+        raise RamifyError(
+            f"The best parse of this grammar needs its {n} x {m} x {m} rules written out, more than {MOST_RULES:,} "
+            "numbers; use the decoder mbr, or viterbi-rank."
+        )
+    if decoder == "viterbi-rank" and grammar.rank is None:
+        raise RamifyError("The decoder viterbi-rank is for low-rank grammars; use viterbi for this one.")
+
+
+@torch.no_grad()
+def decode(
+    grammar: Model, word_ids: Tensor, lengths: Tensor, decoder: str, seeds: Sequence[tuple[int, int]]
+) -> list[Decoded]:
+    """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled."""
+    if not isinstance(grammar, Grammar):
+        found = grammar.marginals(word_ids, lengths)
+        found.spans.clamp_(max=1)
+        found.log_partition.fill_(math.nan)  # not log p(w)
+        decoded = _unlabelled if found.best_label is None else _by_posteriors
+        return [decoded(found, b, spans) for b, spans in enumerate(mbr(found, lengths))]
+    pcfg, cost = grammar.with_cost(word_ids, lengths)
+    found, in_log_space = _marginals(pcfg)
+    by_posteriors = decoder in BY_POSTERIORS
+    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](found, lengths)
+    found.log_partition.sub_(cost)
+    result = [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
+    if by_posteriors:
+        return result
+    if bool(in_log_space.any()):
+        pcfg = pcfg.to(torch.float64)
+    chosen = _trees(pcfg, decoder, seeds)
+    return [
+        decoded if tree is None else _along(decoded, tree, pcfg.sentence(b))
+        for b, (decoded, tree) in enumerate(zip(result, chosen, strict=True))
+    ]
+
+
+def _trees(pcfg: PCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Tree | None]:
+    if decoder == "sample":
+        return pcfg.sample([np.random.default_rng(seed) for seed in seeds])
+    if decoder == "viterbi-rank" and isinstance(pcfg, LowRankPCFG):
+        return pcfg.argmax_with_components()
+    return pcfg.argmax()
+
+
+@torch.no_grad()
+def best_trees(grammar: Grammar, sentence: tuple[Tensor, Tensor], count: int) -> list[Tree]:
+    """The most probable labelled trees of one sentence, best first."""
+    return grammar.forward(*sentence).top_k(count)[0]
+
+
+def entropy(grammar: Grammar, sentence: tuple[Tensor, Tensor]) -> float:
+    """The entropy of one sentence's posterior over derivations, in nats."""
+    return float(grammar.forward(*sentence).to(torch.float64).entropy())
+
+
+def _unlabelled(found: Marginals, b: int, spans: NDArray[np.int32]) -> Decoded:
+    """The tree of a model without labels and without a likelihood: every symbol is the only one there is."""
+    N = len(spans) + 1
+    posteriors = found.spans[b, : N + 1, : N + 1].float().clamp(max=1).cpu().numpy()
+    along = posteriors[spans[:, 0], spans[:, 1]]
+    no_labels, no_tags = np.zeros(N - 1, np.int64), np.zeros(N, np.int64)
+    return Decoded(math.nan, posteriors, spans, no_labels, along, no_tags, np.ones(N, np.float32))
+
+
+def _by_posteriors(found: Marginals, b: int, spans: NDArray[np.int32], in_log_space: bool = False) -> Decoded:
+    """A tree with the most probable label of each of its spans, and tag of each word."""
+    assert found.best_label is not None
+    assert found.best_label_posterior is not None
+    assert found.best_tag is not None
+    assert found.best_tag_posterior is not None
+    i, j = spans[:, 0], spans[:, 1]
+    N = len(spans) + 1
+    return Decoded(
+        float(found.log_partition[b]),
+        found.spans[b, : N + 1, : N + 1].cpu().numpy(),
+        spans,
+        found.best_label[b].cpu().numpy()[i, j],
+        found.best_label_posterior[b].cpu().numpy()[i, j],
+        found.best_tag[b, :N].cpu().numpy(),
+        found.best_tag_posterior[b, :N].cpu().numpy(),
+        in_log_space,
+    )
+
+
+def _along(decoded: Decoded, tree: Tree, pcfg: PCFG) -> Decoded:
+    """A given tree of one sentence, with the posterior of every label over its span and of every tag."""
+    assert tree.labels is not None
+    assert tree.tags is not None
+    labels, tags = (found[0].float().clamp(max=1).cpu().numpy() for found in pcfg.symbol_posteriors())
+    return replace(
+        decoded,
+        spans=tree.spans,
+        labels=tree.labels,
+        label_posteriors=labels[tree.spans[:, 0], tree.spans[:, 1], tree.labels],
+        tags=tree.tags,
+        tag_posteriors=tags[np.arange(len(tree.tags)), tree.tags],
+    )
+
+
+def _marginals(pcfg: PCFG) -> tuple[Marginals, Tensor]:
+    """With a tag for every word, also where there is no derivation: the one that gives the word most probability."""
+    found, in_log_space = reliable_marginals(pcfg)
+    impossible = found.log_partition == -torch.inf
+    assert found.best_tag is not None
+    found.best_tag[impossible] = pcfg.words[impossible].argmax(-1)
+    return found, in_log_space
+
+
+@torch.no_grad()
+def log_probabilities(
+    grammar: Grammar, sentences: Sequence[WordIds], where: Sequence[str] = (), unknown_open: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """log p(w) of each sentence in order, minus infinity if it is empty, and whether it needed log space.
+
+    Of a compound grammar a lower bound. With `unknown_open` any word may stand where the sentence has an unknown one:
+    the probability of the known words. `where` names each sentence in warnings.
+    """
+    grammar = grammar.for_parsing()
+    result, in_log_space = np.full(len(sentences), -np.inf), np.zeros(len(sentences), np.bool_)
+    for places in memory_batches(grammar, list(map(len, sentences)), where):
+        word_ids, lengths = padded([sentences[place] for place in places], grammar.device)
+        pcfg, cost = grammar.with_cost(word_ids, lengths)
+        if unknown_open:
+            # The probabilities of all words of a preterminal add up to one.
+            pcfg = pcfg.replace(words=pcfg.words.masked_fill((word_ids == 0)[..., None], 0.0))
+        found, again = reliable_log_partition(pcfg)
+        result[places], in_log_space[places] = (found - cost).cpu().numpy(), again.cpu().numpy()
+    return result, in_log_space

@@ -1,0 +1,76 @@
+"""Families of models: one file each, one line each in the registry.
+
+A family from outside the package registers its class with `@register("name")`, or by an entry point of the group
+`ramify.models` whose name is the family's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, TypeVar
+
+from ramify.runtime.lazy import LazyRegistry, attributes_from
+
+if TYPE_CHECKING:
+    from ramify.models.base import Model
+    from ramify.models.c_pcfg import CPCFG
+    from ramify.models.em_pcfg import EMPCFG
+    from ramify.models.grammar import Grammar, TableGrammar
+    from ramify.models.n_pcfg import NPCFG
+    from ramify.models.sc_pcfg import SCPCFG
+    from ramify.models.sn_pcfg import SNPCFG
+    from ramify.models.td_pcfg import TDPCFG
+    from ramify.models.tn_pcfg import TNPCFG
+
+Class = TypeVar("Class", bound="type[Model]")
+
+_FAMILIES = {
+    "tn-pcfg": ("ramify.models.tn_pcfg", "TNPCFG"),
+    "td-pcfg": ("ramify.models.td_pcfg", "TDPCFG"),
+    "sn-pcfg": ("ramify.models.sn_pcfg", "SNPCFG"),
+    "sc-pcfg": ("ramify.models.sc_pcfg", "SCPCFG"),
+    "n-pcfg": ("ramify.models.n_pcfg", "NPCFG"),
+    "c-pcfg": ("ramify.models.c_pcfg", "CPCFG"),
+    "em-pcfg": ("ramify.models.em_pcfg", "EMPCFG"),
+}
+_CLASSES = {name: module for module, name in _FAMILIES.values()}
+for _point in entry_points(group="ramify.models"):
+    _FAMILIES.setdefault(_point.name, (_point.module, _point.attr))
+
+FAMILIES: LazyRegistry[type[Model]] = LazyRegistry(_FAMILIES)
+"""Classes by the names of their families; a class is imported when it is looked up."""
+
+
+def register(name: str) -> Callable[[Class], Class]:
+    """Make a subclass of `Model` known as a family; a decorator for classes."""
+
+    def decorate(family: Class) -> Class:
+        home = (family.__module__, family.__qualname__)
+        if name in FAMILIES and home != (FAMILIES[name].__module__, FAMILIES[name].__qualname__):
+            raise ValueError(f"there is already a family {name!r}")
+        FAMILIES.add(name, family)
+        return family
+
+    return decorate
+
+
+__all__ = [
+    "CPCFG",
+    "EMPCFG",
+    "FAMILIES",
+    "NPCFG",
+    "SCPCFG",
+    "SNPCFG",
+    "TDPCFG",
+    "TNPCFG",
+    "Grammar",
+    "Model",
+    "TableGrammar",
+    "register",
+]
+
+__getattr__ = attributes_from(
+    __name__,
+    {"Model": "ramify.models.base"} | dict.fromkeys(("Grammar", "TableGrammar"), "ramify.models.grammar") | _CLASSES,
+)

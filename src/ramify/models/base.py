@@ -1,0 +1,138 @@
+"""What the other rooms know about a model: a loss to train by, posteriors to parse with, arguments to be stored by.
+
+A model is anything that can be trained on sentences and then says which spans are constituents. A grammar
+(grammar.py) is the richest kind: it also has rules, a likelihood and derivations.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ramify.errors import RamifyError
+from ramify.structures.distribution import Marginals
+
+UNTAGGED = "_"
+
+
+class Model(nn.Module, ABC):
+    """A trainable model of sentences. The constructor takes keyword arguments that JSON can hold, `words` among them.
+
+    These arguments are the family's options, except `words`, the size of the vocabulary; with the state dict they are
+    all that is stored of a model. The state dict holds float32 tensors that share no memory, and the constructor must
+    also work on torch's `meta` device.
+    """
+
+    has_likelihood: ClassVar[bool] = False
+    """Whether `objective` is log p(w), or a lower bound of it, so that its perplexity means something"""
+    allows_dropout: ClassVar[bool] = True
+    words: int
+    """Size of the vocabulary"""
+
+    @abstractmethod
+    def objective(
+        self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0
+    ) -> Tensor:
+        """(B,) what training maximises, for sentences (B, N) padded with any valid word number; differentiable.
+
+        With `noise` it may be a random estimate, as in a training step; without, as on a dev set, it is not. `dropout`
+        is the share of units that a training step leaves out, for which there must be noise.
+        """
+
+    @abstractmethod
+    def marginals(self, word_ids: Tensor, lengths: Tensor) -> Marginals:
+        """Span posteriors, without gradients, for sentences (B, N); labels and tags where the model has them.
+
+        A model that has only trees gives their spans as ones and all others as zeros.
+        """
+
+    def learner(self, learning_rate: float, clip: float) -> Learner:
+        """What moves the parameters: Adam with the betas of Yang et al. (2021)."""
+        from ramify.models.adam import AdamLearner
+
+        return AdamLearner(self.parameters(), learning_rate, (0.75, 0.999), clip)
+
+    def described(self) -> str:
+        """Its kind and size, for messages."""
+        return f"this {type(self).__name__}"
+
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the symbols over spans, by number; one for models without labels."""
+        return ("X",)
+
+    def tag_names(self) -> tuple[str, ...]:
+        """Names of the symbols over words, by number; one for models without tags."""
+        return (UNTAGGED,)
+
+    def draws(self) -> bool:
+        """Whether a training step needs noise even without dropout."""
+        return False
+
+    def for_parsing(self) -> Model:
+        """The same model, prepared for many sentences."""
+        return self
+
+    def numbers_per_sentence(self, length: int) -> int:
+        """Roughly how many numbers the computation for one sentence keeps in memory."""
+        return 16 * (length + 1) ** 2
+
+    def expected_seconds(self, length: int) -> float:
+        """Roughly how long one sentence takes to parse on one core; sentences that take minutes are announced."""
+        return 1e-6 * length**2
+
+    @property
+    def table_numbers(self) -> int:
+        """Roughly how many numbers the model keeps for parsing besides its parameters."""
+        return 0
+
+    @property
+    def device(self) -> torch.device:
+        """Where its numbers are."""
+        return next(iter((*self.parameters(), *self.buffers()))).device
+
+    @classmethod
+    def default_curriculum(cls) -> int | None:
+        """The longest sentence of the first epoch, if the family starts with short ones; one word more each epoch."""
+        return None
+
+    @classmethod
+    def option_names(cls) -> tuple[str, ...]:
+        """What can be chosen when a model is made."""
+        return tuple(name for name in inspect.signature(cls).parameters if name != "words")
+
+    @classmethod
+    def arguments(cls, options: Mapping[str, Any], words: int) -> dict[str, Any]:
+        """All arguments of the constructor: the options given, defaults for the others."""
+        chosen = {name: value for name, value in options.items() if value is not None} | {"words": words}
+        result = {each.name: chosen.get(each.name, each.default) for each in inspect.signature(cls).parameters.values()}
+        for name, value in result.items():
+            if value is inspect.Parameter.empty:
+                raise RamifyError(f"{cls.__name__} needs the option {name}; give it.")
+        return result
+
+
+class Learner(torch.optim.Optimizer, ABC):
+    """An optimizer that takes an objective to maximise."""
+
+    @abstractmethod
+    def state_shapes(self, parameter: nn.Parameter) -> dict[str, tuple[int, ...]]:
+        """The names and shapes of the tensors that it remembers for a parameter, for checkpoints."""
+
+    def update(self, objective: Tensor) -> None:
+        """One step up the mean of the objective (B,) of a batch."""
+        self.zero_grad(set_to_none=True)
+        (-objective.sum() / len(objective)).backward()
+        self.step()
+
+    def set_learning_rate(self, rate: float) -> None:
+        """For all parameters."""
+        for group in self.param_groups:
+            group["lr"] = rate
+
+    def finish_epoch(self) -> None:
+        """Called at the end of every epoch."""

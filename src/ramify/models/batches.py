@@ -1,0 +1,92 @@
+"""Sentences of any lengths through a grammar in batches that fit into memory, results in the order given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import psutil
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ramify.errors import RamifyError, RamifyWarning
+from ramify.models import Model
+
+WordIds = NDArray[np.int64]
+
+CHART_BYTES = 256 * 2**20
+"""How large the charts of one batch may grow, roughly; a single longer sentence may exceed it."""
+MOST_SENTENCES = 64
+SLOW = 90.0
+"""A sentence that is expected to take more seconds is announced."""
+
+
+def padded(sentences: Sequence[WordIds], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Word numbers (B, N), zero after each sentence's end, and the lengths (B,)."""
+    lengths = torch.tensor([len(words) for words in sentences])
+    word_ids = np.zeros((len(sentences), int(lengths.max())), dtype=np.int64)
+    for row, words in zip(word_ids, sentences, strict=True):
+        row[: len(words)] = words
+    return torch.from_numpy(word_ids).to(device), lengths.to(device)
+
+
+def chart_bytes(grammar: Model, length: int) -> int:
+    """Roughly what the charts of one sentence take."""
+    return 4 * grammar.numbers_per_sentence(length)
+
+
+def check_tables_fit(grammar: Model, where: str = "") -> None:
+    """Refuse a grammar whose probabilities alone are larger than the memory that is free."""
+    needed = 4 * grammar.table_numbers
+    free = psutil.virtual_memory().available
+    if needed > free:
+        raise RamifyError(
+            f"{where}the tables of {grammar.described()} "
+            f"need {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free; take fewer symbols "
+            "or a lower rank."
+        )
+
+
+def fits(grammar: Model, length: int) -> bool:
+    """Whether the charts of a sentence are no larger than the free memory."""
+    needed = chart_bytes(grammar, length)
+    return needed <= CHART_BYTES or needed <= psutil.virtual_memory().available
+
+
+def check_fits(grammar: Model, length: int, where: str = "") -> None:
+    """Refuse a sentence whose charts are larger than the free memory."""
+    if not fits(grammar, length):
+        needed, free = chart_bytes(grammar, length), psutil.virtual_memory().available
+        raise RamifyError(
+            f"{where}{': ' if where else ''}a sentence of {length:,} words needs about {needed / 2**30:.1f} GB of "
+            f"memory for its charts, and {free / 2**30:.1f} GB are free; split it into shorter ones, or use "
+            "a smaller grammar."
+        )
+
+
+def memory_batches(grammar: Model, lengths: Sequence[int], where: Sequence[str] = ()) -> Iterator[list[int]]:
+    """Places of the sentences that have words, shortest first, cut into batches whose charts stay within `CHART_BYTES`.
+
+    `where` names the sentences, each of which is announced before it is begun if it will take minutes.
+    """
+    batch: list[int] = []
+    for place in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
+        # Sorted: the sentence about to join is the longest, so it sets the size of the whole batch.
+        if batch and (
+            len(batch) == MOST_SENTENCES or (len(batch) + 1) * chart_bytes(grammar, lengths[place]) > CHART_BYTES
+        ):
+            yield batch
+            batch = []
+        batch.append(place)
+        seconds = grammar.expected_seconds(lengths[place])
+        if seconds > SLOW:
+            warnings.warn(
+                f"{where[place] + ': ' if where and where[place] else ''}a sentence of {lengths[place]:,} words will "
+                f"take about {seconds / 60:.0f} minutes.",
+                RamifyWarning,
+                stacklevel=2,
+            )
+    if batch:
+        yield batch

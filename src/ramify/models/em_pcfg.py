@@ -1,0 +1,99 @@
+"""EM-PCFG: a dense PCFG with its probabilities as parameters, learnt by counting (Baker 1979; Lari and Young 1990).
+
+The baseline that neural grammars are compared with: the E-step is the expected number of uses of every rule, which is
+the gradient of log p(w) by the rule's log-probability; the M-step makes the counts probabilities again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ramify.models.base import Learner
+from ramify.models.grammar import Grammar
+from ramify.structures.dense import DenseRules
+
+FLOOR = -100.0
+"""The least log-probability kept: what EM has given up is zero to a float32 and yet a finite number on disk."""
+WORD_COUNT = 0.01
+"""Added to the count of every word under every preterminal, so that a word never seen is not impossible."""
+
+
+class EMPCFG(Grammar):
+    """Begins with the softmax of Gaussian logits of standard deviation `gain`."""
+
+    allows_dropout = False
+
+    def __init__(self, nonterminals: int, preterminals: int, words: int, gain: float = 1.0) -> None:
+        super().__init__(nonterminals, preterminals, None, words)
+        m = nonterminals + preterminals
+        self.root = nn.Parameter((gain * torch.randn(nonterminals)).log_softmax(0))
+        self.binary = nn.Parameter((gain * torch.randn(nonterminals, m * m)).log_softmax(1).view(nonterminals, m, m))
+        self.word_table = nn.Parameter((gain * torch.randn(words, preterminals)).log_softmax(0))
+
+    def rules(self, z: Tensor | None = None) -> DenseRules:  # noqa: ARG002
+        """Start and binary rules."""
+        return DenseRules(self.root, self.binary)
+
+    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        """log p(T -> w) (..., p) of the words given by their numbers (...)."""
+        return nn.functional.embedding(word_ids, self.word_table)
+
+    def learner(self, learning_rate: float, clip: float) -> ExpectationMaximisation:  # noqa: ARG002
+        """Counting, which has no learning rate."""
+        return ExpectationMaximisation(self)
+
+    @torch.no_grad()
+    def maximise(self, counts: Sequence[Tensor]) -> None:
+        """The M-step: probabilities from expected counts, one tensor for each parameter, in their order.
+
+        A symbol that was never used keeps its rules.
+        """
+        root, binary, words = counts
+        for parameter, found, dims in (
+            (self.root, root, (0,)),
+            (self.binary, binary, (1, 2)),
+            (self.word_table, words + WORD_COUNT, (0,)),
+        ):
+            total = found.sum(dims, keepdim=True, dtype=torch.float64)
+            renewed = (found.double() / total).log().clamp(min=FLOOR).to(parameter.dtype)
+            parameter.copy_(torch.where(total > 0, renewed, parameter))
+
+
+class ExpectationMaximisation(Learner):
+    """A step adds a batch's expected counts, the gradients of log p(w); the M-step is made at the end of an epoch."""
+
+    def __init__(self, grammar: EMPCFG) -> None:
+        super().__init__(grammar.parameters(), {"lr": 0.0})
+        self._grammar = grammar
+
+    def state_shapes(self, parameter: nn.Parameter) -> dict[str, tuple[int, ...]]:
+        """The counts of the epoch so far."""
+        return {"counts": tuple(parameter.shape)}
+
+    def update(self, objective: Tensor) -> None:
+        """Count: the sum over the batch, not the mean."""
+        self.zero_grad(set_to_none=True)
+        (-objective.sum()).backward()
+        self.step()
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # noqa: ARG002
+        """Add the expected counts, which are minus the gradients of minus log p(w)."""
+        for parameter in self._grammar.parameters():
+            if parameter.grad is not None:
+                counts = self.state[parameter].setdefault("counts", torch.zeros_like(parameter))
+                counts -= parameter.grad
+
+    @torch.no_grad()
+    def finish_epoch(self) -> None:
+        """The M-step; without counts, as when a run is resumed right after it, nothing happens."""
+        counts = [self.state[parameter].get("counts") for parameter in self._grammar.parameters()]
+        found = [each for each in counts if each is not None]
+        if len(found) == len(counts) and bool(found[0].any()):
+            self._grammar.maximise(found)
+        for each in found:
+            each.zero_()

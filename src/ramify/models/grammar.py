@@ -1,0 +1,251 @@
+"""What every grammar has in common, and the same grammar as tables of probabilities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ramify.models.base import Model
+from ramify.models.compound import LATENT, SentenceEncoder
+from ramify.structures.dense import DenseRules
+from ramify.structures.distribution import Marginals
+from ramify.structures.fallback import reliable_marginals
+from ramify.structures.low_rank import LowRankRules
+from ramify.structures.pcfg import PCFG, Rules
+
+LARGEST_TABLE = 2**28
+"""Parsing keeps this many word probabilities (1 GB) at most; beyond, they are computed when they are needed."""
+DEFAULT_PRETERMINALS = 60
+
+
+class Grammar(Model):
+    """A PCFG: a network that makes the rules of a batch.
+
+    Called with sentences it gives their distribution over labelled trees. A compound grammar (Kim, Dyer and Rush 2019)
+    makes separate rules for every sentence from a vector z of size `latent`, of which an encoder knows the distribution
+    given the words; its log p(w) is a lower bound.
+    """
+
+    has_likelihood = True
+    is_simple = False
+    """Whether every nonterminal is its own rank component (low-rank rules without a head)"""
+
+    def __init__(self, nonterminals: int, preterminals: int, rank: int | None, words: int, latent: int = 0) -> None:
+        super().__init__()
+        sizes = {"nonterminals": nonterminals, "preterminals": preterminals, "rank": rank, "words": words}
+        for name, size in sizes.items():
+            if size is not None and size < 1:
+                raise ValueError(f"a grammar needs at least one of its {name}, not {size}")
+        self.nonterminals, self.preterminals = nonterminals, preterminals
+        self.rank, self.words = rank, words
+        self.latent = latent
+        self.encoder = SentenceEncoder(words, latent) if latent else None
+
+    @abstractmethod
+    def rules(self, z: Tensor | None = None) -> Rules:
+        """Start and binary rules; with z (B, latent) one set for each sentence."""
+
+    @abstractmethod
+    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
+        """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
+
+    def forward(self, word_ids: Tensor, lengths: Tensor) -> PCFG:
+        """The distribution over the trees of sentences (B, N), padded with any valid word number.
+
+        Of a compound grammar, with the rules at the mean of z.
+        """
+        return self.with_cost(word_ids, lengths)[0]
+
+    def with_cost(self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None = None) -> tuple[PCFG, Tensor]:
+        """The distribution over the trees of sentences (B, N), and what is to be subtracted from log p(w) (B,).
+
+        That is zero or, of a compound grammar, the divergence of z's distribution from its prior. There z is the mean,
+        or a sample if there is `noise` to draw it with.
+        """
+        if self.encoder is None:
+            z, cost = None, torch.zeros(len(word_ids), device=word_ids.device)
+        else:
+            z, cost = self.encoder(word_ids, lengths, noise)
+        return self.distribution_at(z, word_ids, lengths), cost
+
+    def distribution_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> PCFG:
+        """For sentences (B, N), with rules made from z (B, latent) where the grammar is compound."""
+        return self.rules(z).with_words(self.emission(word_ids, z), lengths)
+
+    def objective(
+        self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0
+    ) -> Tensor:
+        """(B,) log p(w), or its lower bound; with `dropout`, with that share of the symbols missing.
+
+        A sentence with p(w) = 0 has a zero gradient.
+        """
+        pcfg, cost = self.with_cost(word_ids, lengths, noise)
+        if dropout:
+            assert noise is not None
+            kept = (drawn_symbols(count, dropout, noise) for count in (self.nonterminals, self.preterminals))
+            pcfg = pcfg.restrict(*kept)
+        return pcfg.log_partition() - cost
+
+    @torch.no_grad()
+    def marginals(self, word_ids: Tensor, lengths: Tensor) -> Marginals:
+        """Posteriors of spans, labels and tags."""
+        return reliable_marginals(self.forward(word_ids, lengths))[0]
+
+    def described(self) -> str:
+        """Its kind and size, for messages."""
+        return f"a grammar with {self.nonterminals:,} + {self.preterminals:,} symbols"
+
+    def label_names(self) -> tuple[str, ...]:
+        """`NT-0`, `NT-1` and so on."""
+        return tuple(f"NT-{number}" for number in range(self.nonterminals))
+
+    def tag_names(self) -> tuple[str, ...]:
+        """`T-0`, `T-1` and so on."""
+        return tuple(f"T-{number}" for number in range(self.preterminals))
+
+    def draws(self) -> bool:
+        """Whether a training step needs noise even without dropout."""
+        return bool(self.latent)
+
+    @torch.no_grad()
+    def tabulated(self, z: Tensor | None = None) -> TableGrammar:
+        """The same grammar with every probability computed; of a compound one the rules at z (1, latent), or 0."""
+        all_words = torch.arange(self.words, device=self.device)
+        if not self.latent:
+            return TableGrammar(self.rules(), self.emission(all_words))
+        z = torch.zeros(1, self.latent, device=all_words.device) if z is None else z
+        return TableGrammar(self.rules(z).of_sentence(0), self.emission(all_words[None], z)[0])
+
+    def for_parsing(self) -> Grammar:
+        """The grammar with every probability computed once, unless every sentence has separate rules.
+
+        Where the table of words would be too large, the grammar itself, which makes what a batch needs in blocks.
+        """
+        too_large = self.preterminals * self.words > LARGEST_TABLE
+        return self if self.latent or too_large else self.tabulated()
+
+    @property
+    def rule_numbers(self) -> int:
+        """How many numbers its binary rules are."""
+        n, m = self.nonterminals, self.nonterminals + self.preterminals
+        return n * m * m if self.rank is None else (2 * m + (0 if self.is_simple else n)) * self.rank
+
+    @property
+    def table_numbers(self) -> int:
+        """Rules, and the table of words that parsing keeps."""
+        return self.rule_numbers + min(self.preterminals * self.words, LARGEST_TABLE)
+
+    def numbers_per_sentence(self, length: int) -> int:
+        """Roughly what inside and outside passes keep, and of a compound grammar the sentence's rules."""
+        n = self.nonterminals
+        per_span = n * n + 6 * n if self.rank is None else 6 * self.rank + 3 * n
+        return length * (length + 1) // 2 * per_span + (self.rule_numbers if self.latent else 0)
+
+    def expected_seconds(self, length: int) -> float:
+        """By a rule measured on one core with 30 to 250 nonterminals and 200 words.
+
+        2 ns for each of its N^3 / 6 splits times d (low-rank) or n^2 (dense), which for long sentences is nearly all.
+        """
+        per_split = self.nonterminals**2 if self.rank is None else self.rank
+        return 2e-9 * length**3 / 6 * per_split
+
+    @classmethod
+    def arguments(cls, options: Mapping[str, Any], words: int) -> dict[str, Any]:
+        """All arguments of the constructor; by default half as many nonterminals as preterminals, and a rank of p above
+        200, else 200 (Yang et al. 2021).
+        """
+        p = options.get("preterminals", DEFAULT_PRETERMINALS)
+        sizes = {"preterminals": p, "nonterminals": max(1, p // 2), "rank": p if p > 200 else 200}
+        given = {name: value for name, value in options.items() if value is not None}
+        if given.pop("compound", False):
+            given["latent"] = LATENT
+        return super().arguments(sizes | given, words)
+
+    @classmethod
+    def option_names(cls) -> tuple[str, ...]:
+        """What can be chosen when a grammar is made; `compound` gives it a latent vector of the published size."""
+        return tuple("compound" if name == "latent" else name for name in super().option_names())
+
+
+def drawn_symbols(count: int, rate: float, noise: torch.Generator) -> Tensor:
+    """The numbers of the symbols that stay, in order: each goes with probability `rate`, but never all of them."""
+    chances = torch.rand(count, generator=noise)
+    kept = chances >= rate
+    kept[chances.argmax()] = True
+    return kept.nonzero()[:, 0]
+
+
+class TableGrammar(Grammar):
+    """A grammar given by its log-probabilities."""
+
+    def __init__(self, rules: Rules, emission: Tensor) -> None:
+        words, preterminals = emission.shape
+        super().__init__(rules.nonterminals, preterminals, rules.rank, words)
+        self._kind = type(rules)
+        self.is_simple = rules.is_simple
+        for name in rules.rule_names():
+            table = getattr(rules, name)
+            self.register_buffer(name, None if table is None else table.detach())
+        self.register_buffer("emission_table", emission.detach())
+
+    emission_table: Tensor
+    """(q, p)"""
+
+    @classmethod
+    def from_binary_rules(
+        cls,
+        start: Mapping[int, float],
+        binary: Sequence[tuple[int, int, int, float]],
+        lexical: Sequence[tuple[int, int, float]],
+        *,
+        nonterminals: int,
+        preterminals: int,
+        words: int,
+        dtype: torch.dtype = torch.float64,
+    ) -> TableGrammar:
+        """Any grammar in Chomsky normal form, exactly: one rank component per rule, or dense where that is smaller.
+
+        `binary` holds (A, B, C, p(A -> B C)) with children numbered as in `LowRankRules`, `lexical` (T, w,
+        p(T -> w)). U carries the probabilities, V and W say which children component l has.
+        """
+        d, m = len(binary), nonterminals + preterminals
+
+        def table(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=dtype)
+
+        root, emission = table(nonterminals), table(words, preterminals)
+        for symbol, probability in start.items():
+            root[symbol] = probability
+        *places, probabilities = _columns(lexical)
+        emission[places[1], places[0]] = probabilities.to(dtype)
+        parents, lefts, rights, probabilities = _columns(binary)
+        if d > m * m:
+            tensor = table(nonterminals, m, m)
+            tensor[parents, lefts, rights] = probabilities.to(dtype)
+            return cls(DenseRules(root.log(), tensor.log()), emission.log())
+        head, left, right, component = table(nonterminals, d), table(m, d), table(m, d), torch.arange(d)
+        head[parents, component] = probabilities.to(dtype)
+        left[lefts, component] = right[rights, component] = 1
+        return cls(LowRankRules(root.log(), head.log(), left.log(), right.log()), emission.log())
+
+    def rules(self, z: Tensor | None = None) -> Rules:  # noqa: ARG002
+        """Start and binary rules."""
+        return self._kind(*(getattr(self, name) for name in self._kind.rule_names()))
+
+    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        """log p(T -> w) (..., p) of the words given by their numbers (...)."""
+        return nn.functional.embedding(word_ids, self.emission_table)
+
+    def tabulated(self, z: Tensor | None = None) -> TableGrammar:  # noqa: ARG002
+        """Itself."""
+        return self
+
+
+def _columns(rules: Sequence[tuple[float, ...]]) -> list[Tensor]:
+    """Symbols and probabilities of rules that end with their probability."""
+    *symbols, probabilities = zip(*rules, strict=True)
+    return [*map(torch.tensor, symbols), torch.tensor(probabilities, dtype=torch.float64)]

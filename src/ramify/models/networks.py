@@ -1,0 +1,79 @@
+"""Parts that several families are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from ramify.models.options import INITIALISATIONS
+
+
+class Residual(nn.Module):
+    """x + relu(W2 relu(W1 x))"""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(size, size), nn.Linear(size, size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., size) to (..., size)"""
+        update: Tensor = self.second(self.first(x).relu_()).relu_()
+        return x + update
+
+
+class SymbolLayer(nn.Linear):
+    """A linear layer that sees a symbol's embedding and, in a compound grammar, a sentence's z after it.
+
+    It is a sum over symbol and sentence, so it is not computed again for every pair of them.
+    """
+
+    def __init__(self, embedding: int, latent: int, size: int) -> None:
+        super().__init__(embedding + latent, size)
+
+    def forward(self, embedding: Tensor, z: Tensor | None) -> Tensor:  # type: ignore[override]
+        """(k, size) from symbols (k, e); with z (B, latent) one for each sentence, (B, k, size)."""
+        linear = nn.functional.linear
+        if z is None:
+            alone: Tensor = linear(embedding, self.weight, self.bias)
+            return alone
+        by_symbol, by_sentence = self.weight.split([embedding.shape[-1], z.shape[-1]], 1)
+        together: Tensor = linear(embedding, by_symbol, self.bias) + linear(z, by_sentence)[:, None]
+        return together
+
+
+class SymbolNetwork(nn.Sequential):
+    """A `SymbolLayer` and what follows it."""
+
+    def forward(self, embedding: Tensor, z: Tensor | None) -> Tensor:  # type: ignore[override]
+        """As of its first layer."""
+        first, *others = self
+        x: Tensor = first(embedding, z)
+        for layer in others:
+            x = layer(x)
+        return x
+
+
+def state_network(embedding: int, latent: int = 0, blocks: int = 2) -> list[nn.Module]:
+    """The layers before the output of start and word networks: Linear, residual blocks."""
+    return [SymbolLayer(embedding, latent, embedding), *(Residual(embedding) for _ in range(blocks))]
+
+
+def initialise(network: nn.Module, how: str) -> None:
+    """Draw every matrix anew, embeddings too; `own` leaves what the layers began with."""
+    if how not in INITIALISATIONS:
+        raise ValueError(f"initialisation {how!r} is not one of {', '.join(INITIALISATIONS)}")
+    if how != "own":
+        draw = nn.init.xavier_normal_ if how == "xavier-normal" else nn.init.xavier_uniform_
+        for parameter in network.parameters():
+            if parameter.dim() > 1:
+                draw(parameter)
+
+
+def multiply_weights(layers: Iterable[nn.Module], gain: float) -> None:
+    """Multiply the initial weights of linear layers."""
+    with torch.no_grad():
+        for layer in layers:
+            assert isinstance(layer, nn.Linear)
+            layer.weight *= gain

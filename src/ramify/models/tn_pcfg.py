@@ -1,0 +1,87 @@
+"""TN-PCFG: the tensor-decomposed PCFG whose parameters are made by neural networks (Yang et al. 2021, sec. 5)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ramify.models.in_parts import LowRankGrammar, by_rows, part
+from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
+from ramify.models.options import ACTIVATIONS
+from ramify.runtime.parallel_autograd import Part
+
+
+class TNPCFG(LowRankGrammar):
+    """Embeddings are unit Gaussian, linear layers keep PyTorch's own initialisation, as in the paper.
+
+    `activation` is the one inside the three networks f_u, f_v, f_w of the binary rules (the paper's ablation);
+    the start and word networks always use ReLU. `gain` multiplies the initial weights of all output layers. With 1,
+    as in the paper, every distribution starts nearly uniform, so all symbols are nearly alike, and it takes
+    many steps to tell them apart; a larger gain parts them from the start. With `latent` it is a compound grammar.
+
+    What its successors for thousands of symbols do otherwise (Yang, Liu and Tu 2022): with `shared_projection` f_u, f_v
+    and f_w end in one and the same projection to the rank, with `tied_embeddings` rules and words share the embeddings
+    of the preterminals, and with the `initialisation` xavier-normal every matrix begins so, embeddings too.
+    """
+
+    def __init__(
+        self,
+        nonterminals: int,
+        preterminals: int,
+        rank: int,
+        words: int,
+        embedding: int = 256,
+        activation: str = "relu",
+        gain: float = 1.0,
+        latent: int = 0,
+        shared_projection: bool = False,
+        tied_embeddings: bool = False,
+        initialisation: str = "own",
+    ) -> None:
+        super().__init__(nonterminals, preterminals, rank, words, latent)
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"activation {activation!r} is not one of {', '.join(ACTIVATIONS)}")
+        self.symbol_embedding = nn.Parameter(torch.randn(nonterminals + preterminals, embedding))
+        self.start_embedding = nn.Parameter(torch.randn(1, embedding))
+        self.preterminal_embedding = None if tied_embeddings else nn.Parameter(torch.randn(preterminals, embedding))
+
+        def rule_network() -> SymbolNetwork:
+            kind = getattr(nn, ACTIVATIONS[activation])
+            inner = SymbolLayer(embedding, latent, embedding), kind(inplace=True) if kind is nn.ReLU else kind()
+            return SymbolNetwork(*inner, *(() if shared_projection else (nn.Linear(embedding, rank),)))
+
+        self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
+        self.projection = nn.Linear(embedding, rank, bias=False) if shared_projection else nn.Identity()
+        self.start = SymbolNetwork(*state_network(embedding, latent), nn.Linear(embedding, nonterminals))
+        self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent))
+        self.word_layer = nn.Linear(embedding, words)
+        initialise(self, initialisation)
+        to_rank = [self.projection] if shared_projection else [self.head[-1], self.left[-1], self.right[-1]]
+        multiply_weights([*to_rank, self.start[-1], self.word_layer], gain)
+
+    def _parts(self, z: Tensor | None) -> dict[str, list[Part]]:
+        symbols, n, p = self.symbol_embedding, self.nonterminals, self.preterminals
+        tags = symbols if self.preterminal_embedding is None else self.preterminal_embedding
+
+        def states(rows: slice) -> Tensor:
+            found: Tensor = self.preterminal_encoder(tags[rows], z)
+            return found
+
+        def rules(network: SymbolNetwork, rows: int, summing_to_one: int) -> list[Part]:
+            def made() -> Tensor:
+                logits: Tensor = self.projection(network(symbols[:rows], z))
+                return logits.log_softmax(summing_to_one)
+
+            return [part(made, rows, [symbols], network, self.projection)]
+
+        def root() -> Tensor:
+            logits: Tensor = self.start(self.start_embedding, z)
+            return logits.squeeze(-2).log_softmax(-1)
+
+        return {
+            "states": by_rows(states, slice(len(tags) - p, len(tags)), [tags], self.preterminal_encoder),
+            "left": rules(self.left, n + p, -2),
+            "right": rules(self.right, n + p, -2),
+            "head": rules(self.head, n, -1),
+            "root": [part(root, 1, [self.start_embedding], self.start)],
+        }

@@ -1,0 +1,45 @@
+"""A parser from a model folder, or from a file of rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ramify.corpus.cleaning import WordRule
+from ramify.corpus.reading import AS_IS
+from ramify.corpus.rule_files import read_about, read_rules
+from ramify.corpus.text import TextRules
+from ramify.corpus.vocabulary import Vocabulary
+from ramify.errors import RamifyError
+from ramify.parser.parser import Parser
+from ramify.runtime.devices import chosen_device
+from ramify.storage.model_folder import LEARNT_FROM_TEXT, load_model, read_config
+
+
+def load(folder: str | Path, device: str = "auto") -> Parser:
+    """The parser in a model folder, or of the grammar in a file of rules."""
+    folder = Path(folder)
+    if folder.is_file():
+        return _load_rules(folder, device)
+    return Parser.of_stored(load_model(folder, chosen_device(device)), read_config(folder))
+
+
+def _load_rules(path: Path, device: str) -> Parser:
+    """The parser of a file of rules, which reads text as the model did that they were exported from."""
+    word_rule, rules = reads_text(path)
+    parser = Parser.from_binary_grammar(read_rules(path))
+    vocabulary = Vocabulary(parser.vocabulary.words, rules.normal_form)
+    tables = parser.tables.float().to(chosen_device(device))
+    return Parser(tables, vocabulary, parser.labels, parser.tags, word_rule, rules)
+
+
+def reads_text(path: Path) -> tuple[WordRule | None, TextRules]:
+    """Which leaves of trees are words, and how text is read, as a file of rules says; else every token is a word."""
+    about = read_about(path)
+    if not about:
+        return None, AS_IS
+    try:
+        words = str(about.get("words"))
+        word_rule = None if words == LEARNT_FROM_TEXT else WordRule.from_name(words)
+        return word_rule, TextRules.from_record(about.get("text"), None)
+    except RamifyError as error:
+        raise RamifyError(f"{path}, line 1: {error}") from error

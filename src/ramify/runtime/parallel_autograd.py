@@ -1,0 +1,78 @@
+"""Independent parts of a network at the same time, forwards and backwards.
+
+Autograd walks back through a graph with one thread, and parts of some milliseconds are too small for torch's own
+threads to be worth waiting for. Here each part keeps a graph of its own, and every core walks through one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from ramify.runtime import threads
+
+
+class Part(NamedTuple):
+    """A function without arguments, and the parameters its result depends on."""
+
+    function: Callable[[], Tensor]
+    parameters: Sequence[nn.Parameter]
+    work: float
+    """Floating-point operations, roughly"""
+
+
+def run_parts(parts: Sequence[Part]) -> tuple[Tensor, ...]:
+    """The results of all parts; gradients reach their parameters, one of which may belong to several parts."""
+    needed = _unique(parameter for part in parts for parameter in part.parameters)
+    on_cpu = all(parameter.device.type == "cpu" for parameter in needed)
+    if threads.worth(sum(part.work for part in parts)) == 1 or not on_cpu or not torch.is_grad_enabled():
+        return tuple(part.function() for part in parts)
+    results: tuple[Tensor, ...] = _RunParts.apply(parts, *needed)  # type: ignore[no-untyped-call]
+    return results
+
+
+def _unique(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
+    return list({id(parameter): parameter for parameter in parameters}.values())
+
+
+def _results(parts: Sequence[Part]) -> list[Tensor]:
+    """Each with its own graph."""
+
+    def run(part: Part) -> Tensor:
+        with torch.enable_grad():
+            return part.function()
+
+    return threads.in_pieces(run, parts)
+
+
+class _RunParts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, parts: Sequence[Part], *needed: nn.Parameter) -> tuple[Tensor, ...]:
+        ctx.parts, ctx.needed = parts, needed
+        ctx.results = _results(parts)
+        return tuple(result.detach() for result in ctx.results)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        def run(work: tuple[Part, Tensor, Tensor]) -> tuple[Tensor | None, ...]:
+            part, result, gradient = work
+            wanted = [parameter for parameter in part.parameters if parameter.requires_grad]
+            return torch.autograd.grad(result, wanted, gradient)
+
+        # The graphs of the parts are freed as they are walked through; a second backward pass builds them again.
+        results, ctx.results = ctx.results or _results(ctx.parts), None
+        found = threads.in_pieces(run, list(zip(ctx.parts, results, upstream, strict=True)))
+        del results
+        sums: dict[int, Tensor] = {}
+        for part, gradients in zip(ctx.parts, found, strict=True):
+            wanted = [parameter for parameter in part.parameters if parameter.requires_grad]
+            for parameter, gradient in zip(wanted, gradients, strict=True):
+                if gradient is not None:
+                    before = sums.get(id(parameter))
+                    sums[id(parameter)] = gradient if before is None else before + gradient
+        return None, *(sums.get(id(parameter)) for parameter in ctx.needed)

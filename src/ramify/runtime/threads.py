@@ -1,0 +1,107 @@
+"""Work in pieces on every core, without a second pool of threads that spin beside torch's.
+
+OpenMP's threads wait by spinning, and a parallel loop ends only when the last of them was given a core: on a machine
+with other work each loop may take milliseconds, however short. The pieces here are whole sentences or blocks of
+words, handed to sleeping threads in which torch itself runs on one core, so a step waits once, not at every loop.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+SMALLEST_WORK = 100e6
+"""About a millisecond of one core. Less of it took longer in pieces: threads also wait for the interpreter's lock."""
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_making = threading.Lock()
+_counting = threading.Lock()
+_state = threading.local()
+_entered, _usual = 0, 1
+"""Threads inside `torch_on_one_core` now, and torch's number of threads outside it."""
+
+
+def available() -> int:
+    """How many threads may be used: as many as torch would take (`torch.set_num_threads`)."""
+    return getattr(_state, "available", None) or torch.get_num_threads()
+
+
+def worth(work: float) -> int:
+    """How many threads to use for so many floating-point operations: one where more would cost more than they bring."""
+    return available() if work > SMALLEST_WORK else 1
+
+
+@contextmanager
+def torch_on_one_core() -> Iterator[None]:
+    """Torch's own loops run serially here; `in_pieces` still uses every core.
+
+    For work in small steps, where waiting for threads costs more than they save. Contexts of several threads may
+    overlap: what one thread sets, torch hands on to threads that start later, so the number to restore is the one from
+    before the first of them.
+    """
+    global _entered, _usual
+    if getattr(_state, "available", None):  # nested
+        yield
+        return
+    with _counting:
+        before = torch.get_num_threads()
+        if not _entered or before > 1:
+            _usual = before
+        _entered += 1
+        usual = _usual
+    _state.available = usual
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
+        _state.available = None
+        with _counting:
+            _entered -= 1
+
+
+def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
+    """The results in order, without gradients; several pieces run at a time where there are cores for it."""
+
+    def run(piece: Piece) -> Result:
+        with torch.no_grad():
+            return function(piece)
+
+    count = min(available(), os.cpu_count() or 1)
+    if count == 1 or len(pieces) < 2:
+        return [run(piece) for piece in pieces]
+    return list(_pool(count).map(run, pieces))
+
+
+def _pool(count: int) -> ThreadPoolExecutor:
+    with _making:
+        if count not in _pools:
+            pool = ThreadPoolExecutor(count, thread_name_prefix="ramify")
+            ready = threading.Barrier(count + 1)
+
+            def begin() -> None:
+                torch.get_num_threads()  # torch sets up its threads here, and would undo what follows
+                torch.set_num_threads(1)
+                ready.wait()
+
+            before = torch.get_num_threads()
+            for _ in range(count):
+                pool.submit(begin)
+            ready.wait()
+            # What a thread sets for itself is also what torch gives to threads yet to come.
+            torch.set_num_threads(before)
+            _pools[count] = pool
+        return _pools[count]
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork, which Windows does not have
+    os.register_at_fork(after_in_child=_pools.clear)

@@ -1,0 +1,72 @@
+"""A run on disk in the middle of its training, so that it can go on as if it had never stopped."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ramify.errors import RamifyError
+from ramify.models.base import Learner, Model
+from ramify.storage.model_folder import CHECKPOINT, part
+from ramify.storage.tensors import load_tensors, save_tensors, shapes_of
+
+
+@dataclass
+class Position:
+    """How far a run has come. The order of its sentences follows from seed and epoch, so no more is needed."""
+
+    epoch: int = 1
+    """The epoch under way, from 1"""
+    batches: int = 0
+    """Its batches that are done; sums over them follow"""
+    sentences: int = 0
+    log_probability: float = 0.0
+    words: int = 0
+    """Each sentence with one more for its end, as perplexity counts"""
+    seconds: float = 0.0
+    records: list[dict[str, Any]] = field(default_factory=list)
+    """The metrics of every finished epoch"""
+
+    def next_epoch(self) -> Position:
+        """The beginning of the epoch after this one."""
+        return Position(epoch=self.epoch + 1, records=self.records)
+
+
+def save_checkpoint(folder: Path, grammar: Model, optimizer: Learner, position: Position) -> None:
+    """Parameters, optimizer and position in one file, so that they cannot disagree."""
+    save_tensors(folder / CHECKPOINT, _tensors(grammar, optimizer), asdict(position))
+
+
+def load_checkpoint(folder: Path, grammar: Model, optimizer: Learner) -> Position:
+    """Bring grammar and optimizer to where the checkpoint is; without one they stay at the beginning."""
+    if not (folder / CHECKPOINT).exists():
+        return Position()
+    path = part(folder, CHECKPOINT)
+    parameters = shapes_of(grammar.state_dict())
+    moments = {
+        f"optimizer.{place}.{name}": shape
+        for place, parameter in enumerate(grammar.parameters())
+        for name, shape in optimizer.state_shapes(parameter).items()
+    }
+    tensors, facts = load_tensors(path, parameters | moments)
+    grammar.load_state_dict({name: tensors[name] for name in parameters})
+    state: dict[int, dict[str, Tensor]] = {}
+    for name in moments:
+        _, place, moment = name.split(".")
+        state.setdefault(int(place), {})[moment] = tensors[name]
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    kinds = {name: type(value) for name, value in asdict(Position()).items()}
+    if {name: type(value) for name, value in facts.items()} != kinds:
+        raise RamifyError(f"{path}: was written by another version; resume with that one.")
+    return Position(**facts)
+
+
+def _tensors(grammar: Model, optimizer: Learner) -> dict[str, Tensor]:
+    tensors = dict(grammar.state_dict())
+    for place, state in optimizer.state_dict()["state"].items():
+        for name, value in state.items():
+            tensors[f"optimizer.{place}.{name}"] = value
+    return tensors

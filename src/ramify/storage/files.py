@@ -1,0 +1,118 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Container, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ramify.errors import RamifyError
+from ramify.storage.locks import LOCK, locked_file
+
+_UNFINISHED = re.compile(r"\.(?P<name>.+?)(?:\.[0-9a-f]{8})?\.partial", re.DOTALL)
+_MOST_TRIES = 100
+
+
+def partial_of(out: Path) -> Path:
+    """The file next to `out` that is locked while `out` is prepared, and in which `parse` collects its lines."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def is_unfinished(path: Path, names: Container[str]) -> bool:
+    """Whether `path` was left by a process that was killed while it wrote a file with one of these names."""
+    found = _UNFINISHED.fullmatch(path.name)
+    return found is not None and found["name"] in names
+
+
+def contents(folder: Path, names: Container[str]) -> set[str]:
+    """What a folder holds, except its lock and what killed processes left of files with these names."""
+    if not folder.is_dir():
+        return set()
+    return {path.name for path in folder.iterdir() if path.name != LOCK and not is_unfinished(path, names)}
+
+
+def remove_unfinished(folder: Path, names: Container[str]) -> None:
+    """Remove what killed processes left of files with these names; only for the process that holds the lock."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if is_unfinished(path, names) and path.is_file() and not path.is_symlink():
+            path.unlink(missing_ok=True)
+
+
+def check_place(path: Path) -> None:
+    """Refuse, before the work is done, a file that could not be written into its folder."""
+    if not path.parent.is_dir():
+        raise RamifyError(f"{path}: there is no folder {path.parent}; make it first.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise RamifyError(f"{path}: nothing can be written into {path.parent}; check its permissions.")
+
+
+def place_for(out: Path, overwrite: bool) -> Path:
+    """Where to write what the user wants in `out`, told before the work: a link stays, and its target is written.
+
+    Refused is what could not be written or, without `overwrite`, would replace something.
+    """
+    if out == Path("-"):
+        raise RamifyError("-: --out takes the name of a file; commands that can print do so without --out.")
+    if out.exists() and not out.is_file():
+        raise RamifyError(f"{out}: is {'a folder' if out.is_dir() else 'not a plain file'}; give the name of a file.")
+    place = Path(os.path.realpath(out)) if out.is_symlink() else out
+    if place.is_symlink():
+        raise RamifyError(f"{out}: is a link that leads back to itself; give the name of a file.")
+    check_place(place)
+    if place.exists() and not overwrite:
+        raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
+    return place
+
+
+@contextmanager
+def locked_place(out: Path, overwrite: bool) -> Iterator[Path]:
+    """`place_for`, with other processes that would write the same file kept away."""
+    place = place_for(out, overwrite)
+    with locked_file(partial_of(place), out):
+        yield place_for(out, overwrite)  # once more, because another process may have finished it meanwhile
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The whole new content or, if anything fails or the machine stops, what was there before."""
+    temporary = None
+    try:
+        temporary, descriptor = _new_file_beside(path)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+    except BaseException as error:
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
+        raise RamifyError(f"{path}: cannot be written ({error.strerror}); check space and permissions.") from error
+
+
+def _new_file_beside(path: Path) -> tuple[Path, int]:
+    """A file that nobody else has: what was put there beforehand, such as a link, is neither followed nor changed."""
+    for tries_left in reversed(range(_MOST_TRIES)):
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+        try:
+            # Unlike tempfile.mkstemp with the permissions of any other file.
+            return temporary, os.open(
+                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
+            )
+        except FileExistsError:
+            if not tries_left:
+                raise
+    raise AssertionError
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Readable JSON, atomically."""
+    write_atomically(
+        path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    )

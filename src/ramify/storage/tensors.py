@@ -1,0 +1,109 @@
+"""Named tensors in a file with a checksum: whole, unharmed and of the right shapes, or refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from ramify.errors import RamifyError
+from ramify.storage.files import write_atomically
+
+SEAL = "ramify"
+LARGEST_HEADER = 100_000_000
+"""The limit of the format; checkpoints keep the metrics of every epoch there"""
+LARGEST_HOLE = 1 << 24
+"""Bytes; smaller files may be stored in any way"""
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def _checksum(tensors: Mapping[str, Tensor], facts: str) -> str:
+    digest = hashlib.sha256(facts.encode())
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].numpy().data)
+    return digest.hexdigest()
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any] | None = None) -> None:
+    """Write tensors, and facts in terms of JSON, as safetensors."""
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    described = json.dumps(facts or {}, sort_keys=True)
+    # One entry, because several would be written in an order that changes from run to run.
+    seal = json.dumps({"facts": described, "sha256": _checksum(ready, described)})
+    write_atomically(path, save(ready, {SEAL: seal}))
+
+
+def load_tensors(
+    path: Path, expected: Shapes, largest_header: int = LARGEST_HEADER
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `save_tensors` wrote; names and shapes are compared with `expected` before anything is allocated."""
+    _check_file(path, largest_header)
+    _check_memory(path, expected)
+    try:
+        with safe_open(path, framework="pt") as handle:
+            slices = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
+            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() == "F32"}
+            if found != dict(expected):
+                wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+                raise RamifyError(
+                    f"{path}: does not fit the folder's config; {wrong[0]} has the wrong shape or type, or is missing."
+                )
+            tensors = {name: handle.get_tensor(name) for name in expected}
+            seal = json.loads((handle.metadata() or {}).get(SEAL, "{}"))
+    except (OSError, SafetensorError, ValueError, RecursionError) as error:
+        raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}).") from error
+    except (MemoryError, RuntimeError) as error:
+        raise RamifyError(f"{path}: does not fit into memory; use a machine with more of it.") from error
+    facts = str(seal.get("facts")) if isinstance(seal, dict) else ""
+    if not isinstance(seal, dict) or seal.get("sha256") != _checksum(tensors, facts):
+        raise RamifyError(f"{path}: its checksum does not fit its content; it is damaged, so fetch or train it again.")
+    for name, tensor in tensors.items():
+        if not bool(tensor.isfinite().all()):
+            raise RamifyError(f"{path}: {name} holds numbers that are not finite; the model is broken.")
+    try:
+        told = json.loads(facts)
+    except (ValueError, RecursionError) as error:
+        raise RamifyError(f"{path}: is damaged; its metadata cannot be read.") from error
+    return tensors, told if isinstance(told, dict) else {}
+
+
+def _check_file(path: Path, largest_header: int) -> None:
+    """Refuse what only claims to hold much: a long description of the tensors, or a file that is mostly a hole."""
+    try:
+        with path.open("rb") as handle:
+            header = int.from_bytes(handle.read(8), "little")
+            found = os.fstat(handle.fileno())
+    except OSError as error:
+        raise RamifyError(f"{path}: cannot be read ({error.strerror}).") from error
+    if header > largest_header:
+        raise RamifyError(f"{path}: is damaged or not a safetensors file (its header would have {header:,} bytes).")
+    on_disk = 512 * getattr(found, "st_blocks", 0)  # 0 where the file system does not say
+    if found.st_size > LARGEST_HOLE and 0 < on_disk < found.st_size // 16:
+        raise RamifyError(
+            f"{path}: claims {found.st_size:,} bytes, of which {on_disk:,} are on disk; fetch the file again, whole."
+        )
+
+
+def _check_memory(path: Path, expected: Shapes) -> None:
+    """Refuse more numbers than the free memory can hold."""
+    needed, free = 4 * sum(map(math.prod, expected.values())), psutil.virtual_memory().available
+    if needed > free:
+        raise RamifyError(
+            f"{path}: needs {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free; use a machine "
+            "with more of it."
+        )
+
+
+def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
+    """To compare a file with."""
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}

@@ -1,0 +1,70 @@
+"""Engines: several ways to the same numbers. Each registers by name for one kind of distribution.
+
+The contract is the same for all kinds, so nothing else needs to know which engines there are. The `reference` engine
+of a kind works in log space and judges the others; tests compare values and every gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from ramify.structures.distribution import Marginals, TreeDistribution
+
+Kind = TypeVar("Kind", bound="TreeDistribution")
+Result = TypeVar("Result")
+
+REFERENCE = "reference"
+
+
+@dataclass(frozen=True)
+class Engine(Generic[Kind]):
+    """One way to compute with distributions of one kind."""
+
+    log_partition: Callable[[Kind], Tensor]
+    """(B,), differentiable in every tensor of the distribution, span scores included"""
+    marginals: Callable[[Kind], Marginals] | None = None
+    """None where autograd shall derive the span posteriors from `log_partition`"""
+    refusal: Callable[[Kind], str | None] = lambda _: None
+    """Why it cannot run with this device or dtype; None where it can"""
+    one_at_a_time: Callable[[Kind], bool] = lambda _: False
+    """Whether the sentences must be passed one by one, as where each has separate rules and the engine shares them"""
+
+
+_ENGINES: dict[type, dict[str, Engine[Any]]] = {}
+
+
+def register_engine(kind: type[Kind], name: str, engine: Engine[Kind]) -> None:
+    """Make an engine known; `auto` takes the first one registered that does not refuse."""
+    engines = _ENGINES.setdefault(kind, {})
+    if name in engines or name == "auto":
+        raise ValueError(f"{kind.__name__} already has an engine {name!r}")
+    engines[name] = engine
+
+
+def engines_of(kind: type) -> dict[str, Engine[Any]]:
+    """By name, fastest first; those of the nearest base class that has any."""
+    return next((_ENGINES[base] for base in kind.__mro__ if base in _ENGINES), {})
+
+
+def chosen_engine(distribution: Kind, name: str) -> Engine[Kind]:
+    """By its name, or for `auto` the first that can run; one that was asked for and cannot run is an error."""
+    engines = engines_of(type(distribution))
+    if not engines:
+        raise ValueError(f"no engine is registered for {type(distribution).__name__}; call register_engine")
+    if name == "auto":
+        return next(engine for engine in engines.values() if engine.refusal(distribution) is None)
+    if name not in engines:
+        raise ValueError(f"engine {name!r} is not one of {', '.join(('auto', *engines))}")
+    if (reason := engines[name].refusal(distribution)) is not None:
+        raise ValueError(f"the engine {name} {reason}")
+    return engines[name]
+
+
+def one_by_one(run: Callable[[Kind], Result], distribution: Kind) -> list[Result]:
+    """The results of the sentences, each as a batch of one."""
+    return [run(distribution.sentence(b)) for b in range(len(distribution))]

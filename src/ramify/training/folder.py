@@ -1,0 +1,145 @@
+"""The folder of a training run: whether one may begin or be resumed there, and what each stage of it writes."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ramify.errors import RamifyError, RamifyWarning
+from ramify.models.base import Learner, Model
+from ramify.naming import CONFIG
+from ramify.storage.card import write_card
+from ramify.storage.checkpoint import Position, load_checkpoint, save_checkpoint
+from ramify.storage.files import contents, remove_unfinished, write_atomically
+from ramify.storage.locks import check_unlocked
+from ramify.storage.model_folder import (
+    CHECKPOINT,
+    FILES,
+    LEARNT_FROM_TEXT,
+    METRICS,
+    WEIGHTS,
+    StoredModel,
+    holds_model,
+    read_config,
+    write_description,
+    write_weights,
+)
+from ramify.training.settings import Settings, load_settings
+
+
+def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
+    """The settings of the run to resume, if any; refuses a folder with anything else in it, or in use."""
+    check_unlocked(out)
+    return settings_to_resume(out, resume, overwrite)
+
+
+def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | None:
+    """The same for a folder that is locked already."""
+    if resume and overwrite:
+        raise RamifyError("A run is either resumed or overwritten; choose one of resume and overwrite.")
+    if out.exists() and not out.is_dir():
+        raise RamifyError(f"{out}: is a file; give the name of a folder.")
+    inside = contents(out, FILES)
+    if not inside:
+        return None
+    if CONFIG not in inside or not holds_model(out):
+        raise RamifyError(f"{out}: is not empty and holds no ramify run; give another folder.")
+    if resume:
+        if WEIGHTS in inside and CHECKPOINT not in inside:
+            raise RamifyError(f"{out}: holds a model without the checkpoint of its training, so it cannot be resumed.")
+        config = read_config(out)
+        settings = config.get("settings")
+        if not isinstance(settings, dict):
+            raise RamifyError(f"{out / CONFIG}: does not contain the settings of the run; begin another one.")
+        if config["words"] == LEARNT_FROM_TEXT:
+            settings = {"min_count": 1, **settings}  # what it was before it was a setting
+        return load_settings(None, settings)
+    if not overwrite:
+        raise RamifyError(
+            f"{out}: is not empty; give another folder, or choose resume to continue the run in it, or overwrite to "
+            "replace it."
+        )
+    return None
+
+
+def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse to resume with other data; warn where the result may differ in its last bits."""
+    for name in ("train", "dev"):
+        data = before.get("data")
+        then = data.get(name) if isinstance(data, dict) else None
+        if then != now["data"][name]:
+            known = then if isinstance(then, dict) else {}
+            raise RamifyError(
+                f"{out}: was trained on another {name} set ({known.get('source')}, {known.get('sentences')} sentences, "
+                f"checksum {str(known.get('sha256'))[:8]}); give the same one, or another folder."
+            )
+    if any(before.get(name) != now[name] for name in ("grammar", "words", "text")):
+        raise RamifyError(f"{out}: was begun by a version that reads this data otherwise; resume with that one.")
+    if before.get("threads") != now["threads"]:
+        warnings.warn(
+            f"the run began with {before.get('threads')} threads and continues with {now['threads']}: the result may "
+            "differ in its last bits.",
+            RamifyWarning,
+            stacklevel=4,
+        )
+
+
+class RunFolder:
+    """Where a run is kept on disk; every file is whole at any time."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+
+    def begin(self, description: dict[str, Any], stored: StoredModel, resumed: bool) -> None:
+        """Write what is known before the first step; the files of an earlier run go, and no others."""
+        try:
+            for name in () if resumed else FILES:
+                (self.out / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise RamifyError(f"{self.out}: cannot be changed ({error.strerror}); check its permissions.") from error
+        remove_unfinished(self.out, FILES)
+        write_description(self.out, description, stored)
+
+    def position(self, model: Model, learner: Learner) -> Position:
+        """Bring model and learner to where the last checkpoint is; the beginning if there is none."""
+        return load_checkpoint(self.out, model, learner)
+
+    def save(self, model: Model, learner: Learner, position: Position) -> None:
+        """A checkpoint."""
+        save_checkpoint(self.out, model, learner, position)
+
+    def keep(self, stored: StoredModel) -> None:
+        """The model as it is now is the best so far."""
+        write_weights(self.out, stored)
+
+    def record(self, records: list[dict[str, Any]]) -> None:
+        """The metrics of all epochs so far."""
+        write_atomically(self.out / METRICS, "".join(json.dumps(each) + "\n" for each in records).encode())
+        write_card(self.out, records[-1])
+
+
+class InMemory:
+    """A run that leaves nothing on disk."""
+
+    def __init__(self) -> None:
+        self.best: dict[str, Any] = {}
+        """The parameters of the best epoch"""
+
+    def position(self, model: Model, learner: Learner) -> Position:  # noqa: ARG002
+        """The beginning."""
+        return Position()
+
+    def save(self, model: Model, learner: Learner, position: Position) -> None:
+        """There is nothing to resume."""
+
+    def keep(self, stored: StoredModel) -> None:
+        """The model as it is now is the best so far."""
+        self.best = {name: tensor.clone() for name, tensor in stored.model.state_dict().items()}
+
+    def record(self, records: list[dict[str, Any]]) -> None:
+        """The caller has them."""
+
+
+RunStore = RunFolder | InMemory

@@ -1,0 +1,91 @@
+"""Decoders against the best of all trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from ramify.decoding.best_trees import best_trees, mbr, mbr_labelled
+from ramify.structures.distribution import Marginals
+from tests.structures.brute_force import bracketings, spans_of
+from tests.structures.random_rules import marginals, random_rules
+
+
+def wide(spans) -> set[tuple[int, int]]:
+    return {(i, j) for i, j in spans if j - i > 1}
+
+
+@pytest.mark.parametrize(("decoder", "field"), [(mbr, "spans"), (mbr_labelled, "best_label_posterior")])
+def test_no_tree_has_a_higher_expected_score(decoder, field):
+    rules = random_rules(4, 5, 6, lengths=[7, 3, 2, 1, 5], sharpness=3)
+    found = marginals(rules)
+    scores = getattr(found, field)
+    for b, spans in enumerate(decoder(found, rules.lengths)):
+        length = int(rules.lengths[b])
+        best = max(sum(float(scores[b, i, j]) for i, j in wide(spans_of(tree))) for tree in bracketings(0, length))
+        assert spans.shape == (length - 1, 2)
+        assert sum(float(scores[b, i, j]) for i, j in spans) == pytest.approx(best)
+
+
+def test_spans_and_their_labels_can_ask_for_different_trees():
+    """A span that is more probable may have labels that are less."""
+    spans, labels = torch.zeros(1, 4, 4), torch.zeros(1, 4, 4)
+    spans[0, 0, 2], spans[0, 1, 3] = 0.6, 0.4
+    labels[0, 0, 2], labels[0, 1, 3] = 0.2, 0.35
+    numbers, tags = torch.zeros(1, 4, 4, dtype=torch.long), torch.zeros(1, 3, dtype=torch.long)
+    found = Marginals(torch.zeros(1), spans, numbers, labels, tags, torch.ones(1, 3))
+    assert mbr(found, torch.tensor([3]))[0].tolist() == [[0, 3], [0, 2]]
+    assert mbr_labelled(found, torch.tensor([3]))[0].tolist() == [[0, 3], [1, 3]]
+
+
+def test_the_result_is_a_tree_in_preorder():
+    lengths = torch.tensor([6, 4])
+    scores = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(3))
+    for spans, length in zip(best_trees(scores, lengths), [6, 4], strict=True):
+        assert wide(map(tuple, spans.tolist())) in [wide(spans_of(tree)) for tree in bracketings(0, length)]
+        assert spans.tolist() == sorted(spans.tolist(), key=lambda s: (s[0], -s[1]))
+
+
+def test_ties_go_to_the_lowest_split():
+    right_branching = [[0, 4], [1, 4], [2, 4]]
+    assert best_trees(torch.zeros(1, 5, 5), torch.tensor([4]))[0].tolist() == right_branching
+
+
+def test_scores_are_left_alone():
+    scores = torch.rand(1, 5, 5)
+    before = scores.clone()
+    best_trees(scores, torch.tensor([4]))
+    assert np.array_equal(scores, before)
+
+
+def vectorised_best_trees(scores: torch.Tensor, lengths: torch.Tensor) -> list[list[list[int]]]:
+    """The judge: the same dynamic programme, one width at a time in numpy."""
+    best = scores.double().numpy().copy()
+    B, posts, _ = best.shape
+    split = np.zeros((B, posts, posts), dtype=np.int32)
+    for width in range(2, posts):
+        starts = np.arange(posts - width)[:, None]
+        ends, middles = starts + width, starts + np.arange(1, width)
+        halves = best[:, starts, middles] + best[:, middles, ends]
+        choice = halves.argmax(-1)  # numpy promises the first of equals
+        rows, columns = starts[:, 0], ends[:, 0]
+        best[:, rows, columns] += np.take_along_axis(halves, choice[..., None], -1)[..., 0]
+        split[:, rows, columns] = rows + 1 + choice
+
+    def follow(b: int, i: int, j: int) -> list[list[int]]:
+        k = int(split[b, i, j])
+        return [] if j - i < 2 else [[i, j], *follow(b, i, k), *follow(b, k, j)]
+
+    return [follow(b, 0, int(length)) for b, length in enumerate(lengths)]
+
+
+@pytest.mark.parametrize("steps", [2, 5, 1000])
+def test_the_compiled_programme_equals_the_vectorised_one(steps):
+    """With few different scores there are ties everywhere."""
+    generator = torch.Generator().manual_seed(steps)
+    lengths = torch.randint(1, 24, (40,), generator=generator)
+    longest = int(lengths.max())
+    scores = torch.randint(steps, (40, longest + 1, longest + 1), generator=generator).float() / steps
+    found = [spans.tolist() for spans in best_trees(scores, lengths)]
+    assert found == vectorised_best_trees(scores, lengths)
