@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
+from dataclasses import is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +29,44 @@ def page() -> str:
 def _section(name: str, value: Any) -> str:
     if inspect.isclass(value):
         members = "".join(_member(name, attribute, value) for attribute in vars(value) if _is_shown(attribute, value))
-        return f"\n## `ramify.{name}`\n\n{_text(value)}\n{members}"
+        return f"\n## `ramify.{name}`\n\n{_text(value)}\n{_fields(value)}{members}"
     return f"\n## `ramify.{name}{_signature(value)}`\n\n{_text(value)}\n"
+
+
+def _fields(owner: type) -> str:
+    """A table of the fields of a dataclass, those of its bases first."""
+    if not is_dataclass(owner):
+        return ""
+    rows: list[str] = []
+    for base in reversed([each for each in owner.__mro__ if is_dataclass(each)]):
+        [definition] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        assert isinstance(definition, ast.ClassDef)
+        body = definition.body
+        for place, node in enumerate(body):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                following = body[place + 1] if place + 1 < len(body) else None
+                about = base.__dataclass_fields__[node.target.id].metadata.get("help", "")  # type: ignore[attr-defined]
+                if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+                    about = inspect.cleandoc(str(following.value.value))
+                text = " ".join(about.replace("\\[", "[").split()).replace("|", "\\|")
+                rows.append(f"| `{node.target.id}` | {text} |\n")
+    return "\n| field | what |\n|---|---|\n" + "".join(rows)
 
 
 def _is_shown(attribute: str, owner: type) -> bool:
     member = inspect.getattr_static(owner, attribute)
-    documented = isinstance(member, (property, staticmethod, classmethod)) or inspect.isfunction(member)
+    kinds = (property, cached_property, staticmethod, classmethod)
+    documented = isinstance(member, kinds) or inspect.isfunction(member)
     return documented and (attribute == "__call__" or not attribute.startswith("_"))
 
 
 def _member(name: str, attribute: str, owner: type) -> str:
     member = inspect.getattr_static(owner, attribute)
-    value = member.fget if isinstance(member, property) else getattr(owner, attribute)
-    arguments = "" if isinstance(member, property) else _signature(value)
-    shown = f"{name.lower()}{arguments}" if attribute == "__call__" else f"{name.lower()}.{attribute}{arguments}"
+    is_value = isinstance(member, (property, cached_property))
+    value = getattr(member, "fget", None) or getattr(member, "func", None) if is_value else getattr(owner, attribute)
+    arguments = "" if is_value else _signature(value)
+    owner_name = name if isinstance(member, classmethod) else name.lower()
+    shown = f"{owner_name}{arguments}" if attribute == "__call__" else f"{owner_name}.{attribute}{arguments}"
     return f"\n### `{shown}`\n\n{_text(value)}\n"
 
 
