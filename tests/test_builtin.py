@@ -57,6 +57,14 @@ def ambiguous_share(tagged_words: Sequence[tuple[str, str]]) -> float:
     return fmean(len(found) > 1 for found in tags.values())
 
 
+@pytest.mark.parametrize(("tag", "exponent"), [("DTS", 1.2), ("NN", 1.4), ("IN", 1.2)])
+def test_the_words_of_a_tag_follow_the_law_of_the_lexicon(tag: str, exponent: float) -> None:
+    """As `lexicon.txt` says it of these tags: proportional to 1 / rank ^ exponent."""
+    found = [probability for name, _, probability in builtin_grammar().lexical if name == tag]
+    total = sum(rank**-exponent for rank in range(1, len(found) + 1))
+    assert found == pytest.approx([rank**-exponent / total for rank in range(1, len(found) + 1)])
+
+
 def test_split_sizes(treebank: Treebank) -> None:
     assert {name: len(parses) for name, parses in treebank.items()} == {
         "train": 10_000,
