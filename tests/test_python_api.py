@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -93,11 +94,11 @@ def test_constraints_by_span_scores(parser):
 
 
 def test_wrong_sentences_are_one_helpful_sentence():
-    with pytest.raises(ramify.RamifyError, match="Sentence 2 is a int"):
+    with pytest.raises(ramify.RamifyError, match="number 2 is 3"):
         ramify.fit([["a", "b"], 3])
-    with pytest.raises(ramify.RamifyError, match="no sentence"):
+    with pytest.raises(ramify.RamifyError, match="there are none"):
         ramify.fit([])
-    with pytest.raises(ramify.RamifyError, match="no token"):
+    with pytest.raises(ramify.RamifyError, match="not a token"):
         ramify.fit([["a", 3], ["a", "b"]])
 
 
@@ -142,3 +143,54 @@ def test_fit_leaves_no_gradients(parser):
     fresh = ramify.fit([["a", "b", "a"]] * 30, **SMALL)
     assert all(parameter.grad is None for parameter in fresh.model.parameters())
     assert not parser.model.training
+
+
+def test_half_a_surrogate_pair_is_refused_where_it_comes_in(parser, tmp_path):
+    for use in (lambda: ramify.fit([["\ud800x", "b"]] * 4), lambda: parser.parse("\ud800 b")):
+        with pytest.raises(ramify.RamifyError, match="surrogate"):
+            use()
+    with pytest.raises(ramify.RamifyError, match="surrogate"):
+        ramify.train([["\ud800x", "b"]] * 4, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("given", [None, 3, b"a b"])
+def test_what_is_not_a_sentence_is_one_sentence(parser, given):
+    with pytest.raises(ramify.RamifyError):
+        parser.parse(given)
+    with pytest.raises(ramify.RamifyError):
+        ramify.fit([given, given])
+    with pytest.raises(ramify.RamifyError):
+        ramify.fit(None)
+
+
+@pytest.mark.parametrize("change", [("activation", "tanh"), ("gain", 2.0)])
+def test_a_config_that_was_changed_after_the_training_is_refused(parser, tmp_path, change):
+    parser.save(tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_text())
+    config["grammar"][change[0]] = change[1]
+    path.write_text(json.dumps(config))
+    with pytest.raises(ramify.RamifyError, match="was changed"):
+        ramify.load(tmp_path / "model")
+
+
+def test_the_spelling_of_another_model_is_refused(parser, tmp_path):
+    parser.save(tmp_path / "model")
+    ramify.fit([["a", "b", "a"]] * 30, **SMALL).save(tmp_path / "other")
+    (tmp_path / "model" / "spelling.json").write_bytes((tmp_path / "other" / "spelling.json").read_bytes())
+    with pytest.raises(ramify.RamifyError, match="another model"):
+        ramify.load(tmp_path / "model")
+
+
+def test_only_models_are_registered():
+    with pytest.raises(TypeError, match="subclass"):
+        ramify.register("number")(int)
+
+
+def test_limits_and_seeds_are_checked(parser, tmp_path):
+    (tmp_path / "gold.trees").write_text("(TOP (S (D the) (N dog)))")
+    with pytest.raises(ramify.RamifyError, match="longest is 0"):
+        ramify.evaluate(parser, tmp_path / "gold.trees", longest=0)
+    with pytest.raises(ramify.RamifyError, match="seed is -1"):
+        next(parser.generate(1, seed=-1))

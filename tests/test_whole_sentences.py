@@ -117,7 +117,7 @@ def test_what_is_no_sentence_is_refused(parser: Parser) -> None:
     with pytest.raises(RamifyError, match="put it into a list"):
         next(parser.parse_many("the dog"))
     for token in ("", " ", 3):
-        with pytest.raises(RamifyError, match="is no token of a sentence"):
+        with pytest.raises(RamifyError, match="is not a token of a sentence"):
             parser.parse(["the", token])
     with pytest.raises(RamifyError, match="count is 0"):
         parser.strongest_words(parser.tags[0], 0)

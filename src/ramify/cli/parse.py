@@ -78,6 +78,7 @@ def parse(
     made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
     # A file is UTF-8, whatever standard output can show.
     written = FORMATS[tree_format() if format == "pretty" and out is None else format]
+    _check_apart(file, out)
     with LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty") as output:
         parser, tally = load(model, device), Tally(strict)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
@@ -109,6 +110,7 @@ def score(
 
     options = {"max-length": max_length}
     made_with = _made_with(model, "score", input, tokenise, split_sentences, **options)
+    _check_apart(file, out)
     with LineOutput(out, resume, overwrite, made_with) as output:
         parser, tally = load(model, device), Tally(strict)
         totals = LikelihoodTotals(output.lines_done)
@@ -116,6 +118,12 @@ def score(
             scores = totals.watch(tally.watch(parser.score_many(sentences, max_length)))
             output.write(f"{scored.log_probability:.6f}" for scored in scores)
     _report(*totals.lines(parser.vocabulary), *tally.lines())
+
+
+def _check_apart(file: Path, out: Path | None) -> None:
+    """Refuse to replace the sentences with the result."""
+    if out is not None and out.exists() and file.exists() and out.samefile(file):
+        raise RamifyError(f"{out}: is the file that is read; give another name for the result.")
 
 
 def _report(*lines: str) -> None:

@@ -69,19 +69,21 @@ class Corpus:
         return replace(self, parses=parses, dropped=dropped)
 
 
-def corpus_of(sentences: Iterable[str | Sequence[str]], rules: TextRules) -> Corpus:
+def corpus_of(sentences: Iterable[str | Sequence[str]], rules: TextRules, source: str = "sentences") -> Corpus:
     """Sentences in memory, each a string or a list of tokens, as a corpus."""
+    if not isinstance(sentences, Iterable):
+        raise RamifyError(f"{source}: give a list of sentences or the name of a file, not {sentences!r}.")
     checksum, parses = hashlib.sha256(), []
     for number, given in enumerate(sentences, start=1):
-        if not isinstance(given, str | Sequence):
-            raise RamifyError(f"Sentence {number} is a {type(given).__name__}; give a string or a list of tokens.")
+        if not isinstance(given, str | Sequence) or isinstance(given, bytes):
+            raise RamifyError(f"{source}: number {number} is {given!r}; give a string or a list of tokens.")
         read = rules.sentence(given) if isinstance(given, str) else rules.sentence_of(given)
         checksum.update((" ".join(read.tokens) + "\n").encode("utf-8", "backslashreplace"))
         if read.tokens:
             parses.append(_unparsed(read))
     if not parses:
-        raise RamifyError("There is no sentence to learn from; give at least two.")
-    return Corpus(parses, "text", "sentences", checksum.hexdigest())
+        raise RamifyError(f"{source}: there are none; give at least two.")
+    return Corpus(parses, "text", source, checksum.hexdigest())
 
 
 def read_sentences(

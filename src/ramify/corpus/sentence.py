@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from itertools import compress
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 PUNCTUATION_TAG = "PUNCT"
 """The tag of tokens that the grammar never sees"""
 
@@ -28,8 +30,11 @@ class Sentence:
     """Over all its tokens, if it was read from one"""
 
     def __post_init__(self) -> None:
-        if "\0" in self.text:  # as in files, so that every tree that is made can be written
+        # As in files, so that every tree that is made can be written.
+        if "\0" in self.text:
             raise RamifyError(f"{self.where or 'The sentence'}: holds a NUL character, so it is not text; remove it.")
+        if not self.text.isascii() and _SURROGATE.search(self.text):
+            raise RamifyError(f"{self.where or 'The sentence'}: holds half of a surrogate pair; decode it as UTF-8.")
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -48,7 +53,7 @@ class Sentence:
         for token in tokens:
             # Trees know ASCII's white space alone: a separator of other kinds is a leaf like any other.
             if not isinstance(token, str) or not token.strip(string.whitespace):
-                raise RamifyError(f"{token!r} is no token of a sentence; give a string that is not empty.")
+                raise RamifyError(f"{token!r} is not a token of a sentence; give a string that is not blank.")
             offsets.append((start, start + len(token)))
             start += len(token) + 1
         return cls(" ".join(tokens), tuple(offsets), tuple(is_word or [True] * len(tokens)), where)

@@ -87,6 +87,8 @@ class Prediction:
 
 def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest: int | None = None) -> Gold:
     """A treebank to score sentences of two to `longest` words of; the rule for words is guessed if not given."""
+    if longest is not None and longest < SHORTEST:
+        raise RamifyError(f"longest is {longest}, but a sentence with a tree has {SHORTEST} words or more.")
     corpus = trees if isinstance(trees, Corpus) else read_sentences(trees)
     if not corpus.has_trees:
         raise RamifyError(f"{corpus.source}: there are no trees to score against; give a file of bracketed trees.")

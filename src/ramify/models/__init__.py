@@ -46,6 +46,10 @@ def register(name: str) -> Callable[[Class], Class]:
     """Make a subclass of `Model` known as a family; a decorator for classes."""
 
     def decorate(family: Class) -> Class:
+        from ramify.models.base import Model
+
+        if not (isinstance(family, type) and issubclass(family, Model)):
+            raise TypeError(f"{family!r} is not a subclass of ramify.Model")
         home = (family.__module__, family.__qualname__)
         if name in FAMILIES and home != (FAMILIES[name].__module__, FAMILIES[name].__qualname__):
             raise ValueError(f"there is already a family {name!r}")

@@ -74,6 +74,9 @@ class Parser:
                 f"The vocabulary has {len(vocabulary)} words but the model {model.words}; they do not belong together."
             )
 
+    def __repr__(self) -> str:
+        return f"<Parser: {self.model.described()}, {len(self.vocabulary):,} words>"
+
     @classmethod
     def of_stored(cls, stored: StoredModel, description: dict[str, Any]) -> Parser:
         """From a trained model with all that belongs to it."""
@@ -138,7 +141,10 @@ class Parser:
         return self.analyse_many(sentences, decoder)
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
-        """Leave the model in a folder that `ramify.load` reads; one that holds another model only if `overwrite`."""
+        """Leave the model in a folder that `ramify.load` reads.
+
+        With `overwrite` it replaces the model that is there, checkpoint and metrics of its training included.
+        """
         if self.description is None:
             raise RamifyError("Only a trained model can be saved as a folder; write the rules of others with export.")
         stored = StoredModel(self.model, self.vocabulary, self.word_rule, self.text_rules, self.spelling)
@@ -261,6 +267,8 @@ class Parser:
         if max_length < 2:
             raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
         _check_count(count)
+        if seed < 0:
+            raise RamifyError(f"seed is {seed}, but must be at least 0.")
         sampler = Sampler(self.grammar, np.random.default_rng(seed))
         for _ in range(count):
             tries = (sampler.draw(max_length) for _ in range(MOST_TRIES))
@@ -284,7 +292,7 @@ class Parser:
     def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:
         """The most probable words of a preterminal."""
         _check_count(count)
-        if tag not in self.tags:
+        if tag not in self.tags and self.grammar:
             raise RamifyError(f"{tag!r} is not a preterminal of this grammar; they are {', '.join(self.tags)}.")
         found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
         return [(self.vocabulary.words[word], probability) for word, probability in found]
@@ -295,6 +303,8 @@ class Parser:
 
     def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[list[Sentence]]:
         """So many sentences that batches can be formed, fewer where the stream has no more just now."""
+        if not isinstance(sentences, Iterable):
+            raise RamifyError(f"{sentences!r} is not a list of sentences.")
         if isinstance(sentences, str):
             raise RamifyError("Many sentences are expected here, not one string; put it into a list.")
         window: list[Sentence] = []
@@ -310,6 +320,8 @@ class Parser:
     def _sentence(self, given: GivenSentence) -> Sentence:
         if isinstance(given, Sentence):
             return given
+        if not isinstance(given, str | Sequence) or isinstance(given, bytes):
+            raise RamifyError(f"{given!r} is not a sentence; give a string or a list of tokens.")
         return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
 
     def _alone(self, sentence: Sentence) -> tuple[Tensor, Tensor]:

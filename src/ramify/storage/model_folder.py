@@ -76,6 +76,10 @@ def load_model(folder: Path, device: torch.device) -> StoredModel:
             f"{folder / VOCABULARY}: its checksum does not fit {WEIGHTS}: it was changed, or belongs to another model; "
             "fetch the folder again, whole."
         )
+    if facts.get(CONFIG, _config_checksum(config)) != _config_checksum(config):
+        raise RamifyError(f"{folder / CONFIG}: was changed after the training; fetch the folder again, whole.")
+    if SPELLING in facts and facts[SPELLING] != _file_checksum(part(folder, SPELLING)):
+        raise RamifyError(f"{folder / SPELLING}: belongs to another model; fetch the folder again, whole.")
     model.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
     spelling = Spelling.load(part(folder, SPELLING)) if (folder / SPELLING).exists() else None
@@ -94,8 +98,22 @@ def write_description(folder: Path, description: dict[str, Any], stored: StoredM
 
 
 def write_weights(folder: Path, stored: StoredModel) -> None:
-    """The parameters, with checksums of them and of the vocabulary."""
-    save_tensors(folder / WEIGHTS, stored.model.state_dict(), {WORDS_CHECKSUM: stored.vocabulary.checksum})
+    """The parameters, with checksums of them and of the files beside them that decide what they mean."""
+    facts = {WORDS_CHECKSUM: stored.vocabulary.checksum, CONFIG: _config_checksum(read_config(folder))}
+    if stored.spelling is not None:
+        facts[SPELLING] = _file_checksum(folder / SPELLING)
+    save_tensors(folder / WEIGHTS, stored.model.state_dict(), facts)
+
+
+def _config_checksum(config: dict[str, Any]) -> str:
+    """sha256 of what the config says about the model and its text; settings and data are only recorded."""
+    deciding = {name: config.get(name) for name in ("model", "grammar", "words", "text")}
+    return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
+
+
+def _file_checksum(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def save_model(folder: Path, description: dict[str, Any], stored: StoredModel, overwrite: bool) -> None:

@@ -110,7 +110,7 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
         dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
     else:
         if not isinstance(dev, str | Path | Corpus):
-            dev = corpus_of(dev, rules)
+            dev = corpus_of(dev, rules, "dev sentences")
         dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind, text_rules=rules)
         rule_of_dev = (word_rule or word_rule_for(dev)) if dev.has_trees else TEXT_WORDS
         dev_set = dev.words_only(rule_of_dev)
@@ -171,7 +171,9 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
 
 def _check_text(data: Corpus, settings: Settings) -> None:
     if settings.words != "auto":
-        raise RamifyError(f"{data.source}: is text, so no tags tell which tokens are words; leave out --words.")
+        raise RamifyError(
+            f"{data.source}: is text, so no tags tell which tokens are words; leave out the setting words."
+        )
     seen = data.parses[:_SEEN]
     scripts = [script for parse in seen if (script := script_without_spaces(parse.words))]
     if len(scripts) > _MOSTLY * len(seen):
