@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Gold = Annotated[Path, typer.Argument(help="Gold trees.")]
 Counting = Annotated[Convention, typer.Option(help="Whether all spans over the whole sentence go (tn) or one (kim).")]
 Words = Annotated[str, typer.Option(help="Leaves that are words: auto, ptb, none, or the tags to remove.")]
-MaxLength = Annotated[int | None, typer.Option(min=2, help="Score only sentences of so many words or fewer.")]
+MaxLength = Annotated[int | None, typer.Option(min=2, help="Score only sentences of at most this many words.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Everything, a line of JSON for each row.")]
 
 
