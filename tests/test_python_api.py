@@ -181,6 +181,9 @@ def test_the_spelling_of_another_model_is_refused(parser, tmp_path):
     (tmp_path / "model" / "spelling.json").write_bytes((tmp_path / "other" / "spelling.json").read_bytes())
     with pytest.raises(ramify.RamifyError, match="another model"):
         ramify.load(tmp_path / "model")
+    (tmp_path / "model" / "spelling.json").unlink()
+    with pytest.raises(ramify.RamifyError, match=r"has no spelling\.json"):
+        ramify.load(tmp_path / "model")
 
 
 def test_only_models_are_registered():

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 
 import ramify
 from ramify.corpus.spelling import Spelling
 from ramify.errors import RamifyError
 from ramify.storage.model_folder import FILES
+from ramify.storage.tensors import save_tensors
 from ramify.training.data import prepare
 from ramify.training.settings import Settings, load_settings
 from tests.command import ramify as command
@@ -113,6 +115,9 @@ def as_before(folder: Path) -> None:
     del config["settings"]["min_count"], config["unknown_words"]
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "spelling.json").unlink()
+    # Nor did the weights name the files beside them.
+    weights = load_file(folder / "model.safetensors")
+    save_tensors(folder / "model.safetensors", weights)
 
 
 def test_a_run_of_before_the_rule_goes_on_as_it_began(text: Path, dev: Path, tmp_path: Path) -> None:
