@@ -12,6 +12,7 @@ import torch
 from ramify.structures.distribution import Tree, TreeDistribution
 from ramify.structures.engines import Engine, engines_of, register_engine
 from ramify.structures.fallback import reliable_log_partition, reliable_marginals
+from ramify.structures.low_rank import LowRankPCFG
 from ramify.structures.pcfg import PCFG
 from tests.structures.brute_force import bracketings, derivations, spans_of
 from tests.structures.random_rules import random_dense_rules, random_rules, random_scores
@@ -193,3 +194,18 @@ def test_another_kind_needs_an_engine_and_nothing_else():
     torch.testing.assert_close(uniform.log_prob(right).exp(), torch.tensor([1 / 14, 1 / 2], dtype=torch.float64))
     with pytest.raises(ValueError, match="Bracketings"):
         uniform.top_k(2)
+
+
+@pytest.mark.parametrize("seed", [10, 53, 99])
+def test_a_sentence_that_is_lost_although_every_number_fits_is_found_in_log_space(seed):
+    """No log-probability is below -79, so that none underflows by itself, but their products do."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def table(*shape: int) -> torch.Tensor:
+        return -79 * torch.randint(0, 2, shape, generator=generator).float()
+
+    pcfg = LowRankPCFG(table(2), table(2, 2), table(4, 2), table(4, 2), table(1, 6, 2), torch.tensor([6]))
+    assert pcfg.log_partition()[0] == -torch.inf
+    found, in_log_space = reliable_log_partition(pcfg)
+    torch.testing.assert_close(found, pcfg.to(torch.float64).log_partition("reference"), rtol=1e-6, atol=1e-4)
+    assert in_log_space.tolist() == [True]

@@ -6,6 +6,7 @@ GROUPS = (
     Group(
         "parser",
         (
+            "structures/test_distributions.py",
             "test_decoders.py",
             "test_parser.py",
             "test_bad_inputs.py",
