@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,7 @@ def is_experiment(content: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the files that the commands name."""
     place = tmp_path_factory.mktemp("docs")
     treebank = builtin_treebank(0, train=60, dev=10, test=10)
@@ -68,7 +70,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "treebanks").mkdir()
     for name in tomllib.loads((EXAMPLE / "experiment.toml").read_text())["data"]:
         (place / "treebanks" / name).symlink_to(place / "treebank")
-    return place
+    yield place
+    shutil.rmtree(place)  # the models of all commands take 600 MB
 
 
 PROSE = (
