@@ -31,17 +31,25 @@ class Model(nn.Module, ABC):
     has_likelihood: ClassVar[bool] = False
     """Whether `objective` is log p(w), or a lower bound of it, so that its perplexity means something"""
     allows_dropout: ClassVar[bool] = True
+    takes_span_scores: ClassVar[bool] = False
+    """Whether `objective` takes `span_scores`, so that training can be focused on what other parsers agree on"""
     words: int
     """Size of the vocabulary"""
 
     @abstractmethod
     def objective(
-        self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0
+        self,
+        word_ids: Tensor,
+        lengths: Tensor,
+        noise: torch.Generator | None = None,
+        dropout: float = 0.0,
+        span_scores: Tensor | None = None,
     ) -> Tensor:
         """(B,) what training maximises, for sentences (B, N) padded with any valid word number; differentiable.
 
         With `noise` it may be a random estimate, as in a training step; without, as on a dev set, it is not. `dropout`
-        is the share of units that a training step leaves out, for which there must be noise.
+        is the share of units that a training step leaves out, for which there must be noise. `span_scores`
+        (B, N+1, N+1) favour spans; they are given only to models that take them, so the others need no such argument.
         """
 
     @abstractmethod

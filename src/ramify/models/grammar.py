@@ -31,6 +31,7 @@ class Grammar(Model):
     """
 
     has_likelihood = True
+    takes_span_scores = True
     is_simple = False
     """Whether every nonterminal is its own rank component (low-rank rules without a head)"""
 
@@ -77,13 +78,21 @@ class Grammar(Model):
         return self.rules(z).with_words(self.emission(word_ids, z), lengths)
 
     def objective(
-        self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0
+        self,
+        word_ids: Tensor,
+        lengths: Tensor,
+        noise: torch.Generator | None = None,
+        dropout: float = 0.0,
+        span_scores: Tensor | None = None,
     ) -> Tensor:
         """(B,) log p(w), or its lower bound; with `dropout`, with that share of the symbols missing.
 
-        A sentence with p(w) = 0 has a zero gradient.
+        With `span_scores`, every tree's probability is multiplied by exp of the sum of the scores of its spans. A
+        sentence with p(w) = 0 has a zero gradient.
         """
         pcfg, cost = self.with_cost(word_ids, lengths, noise)
+        if span_scores is not None:
+            pcfg = pcfg.with_span_scores(span_scores)
         if dropout:
             assert noise is not None
             kept = (drawn_symbols(count, dropout, noise) for count in (self.nonterminals, self.preterminals))
