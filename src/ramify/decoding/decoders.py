@@ -16,7 +16,7 @@ from ramify.decoding.best_trees import mbr
 from ramify.errors import RamifyError
 from ramify.models import Grammar, Model
 from ramify.models.batches import WordIds, memory_batches, padded
-from ramify.structures.distribution import Marginals, Tree
+from ramify.structures.distribution import Marginals, Tree, spans_not_in
 from ramify.structures.fallback import reliable_log_partition, reliable_marginals
 from ramify.structures.low_rank import MOST_RULES, LowRankPCFG
 from ramify.structures.pcfg import PCFG
@@ -44,8 +44,9 @@ class Decoded:
     """Whether float32 could not hold its numbers"""
 
 
-def check_decoder(grammar: Model, decoder: str, seed: int = 0) -> None:
+def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: float = 0.0) -> None:
     """Refuse a decoder that is unknown or that this model cannot have."""
+    check_prior(decoder, branching_prior)
     if decoder not in DECODERS:
         raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
     if seed < 0:
@@ -64,9 +65,22 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0) -> None:
         raise RamifyError("The decoder viterbi-rank is for low-rank grammars; use viterbi for this one.")
 
 
+def check_prior(decoder: str, branching_prior: float) -> None:
+    """Refuse a branching prior that is not a number, or for a decoder that has no use for it."""
+    if not math.isfinite(branching_prior):
+        raise RamifyError(f"branching_prior is {branching_prior}, but must be a finite number.")
+    if branching_prior and decoder not in BY_POSTERIORS:
+        raise RamifyError(f"A branching prior goes with the decoders {' and '.join(BY_POSTERIORS)}, not {decoder}.")
+
+
 @torch.no_grad()
 def decode(
-    grammar: Model, word_ids: Tensor, lengths: Tensor, decoder: str, seeds: Sequence[tuple[int, int]]
+    grammar: Model,
+    word_ids: Tensor,
+    lengths: Tensor,
+    decoder: str,
+    seeds: Sequence[tuple[int, int]],
+    branching_prior: float = 0.0,
 ) -> list[Decoded]:
     """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled."""
     if not isinstance(grammar, Grammar):
@@ -74,11 +88,11 @@ def decode(
         found.spans.clamp_(max=1)
         found.log_partition.fill_(math.nan)  # not log p(w)
         decoded = _unlabelled if found.best_label is None else _by_posteriors
-        return [decoded(found, b, spans) for b, spans in enumerate(mbr(found, lengths))]
+        return [decoded(found, b, spans) for b, spans in enumerate(mbr(found, lengths, branching_prior))]
     pcfg, cost = grammar.with_cost(word_ids, lengths)
     found, in_log_space = _marginals(pcfg)
     by_posteriors = decoder in BY_POSTERIORS
-    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](found, lengths)
+    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](found, lengths, branching_prior)
     found.log_partition.sub_(cost)
     result = [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
     if by_posteriors:
@@ -109,6 +123,19 @@ def best_trees(grammar: Grammar, sentence: tuple[Tensor, Tensor], count: int) ->
 def entropy(grammar: Grammar, sentence: tuple[Tensor, Tensor]) -> float:
     """The entropy of one sentence's posterior over derivations, in nats."""
     return float(grammar.forward(*sentence).to(torch.float64).entropy())
+
+
+@torch.no_grad()
+def labels_of_trees(
+    grammar: Grammar, word_ids: Tensor, lengths: Tensor, trees: Sequence[NDArray[np.int32]]
+) -> list[Decoded]:
+    """Given trees of a batch of sentences (B, N) with the most probable label of each span, given the tree, and tag of
+    each word; posteriors are those given the tree.
+    """
+    pcfg, cost = grammar.with_cost(word_ids, lengths)
+    found, in_log_space = _marginals(pcfg.forbid(spans_not_in(trees, pcfg.longest)))
+    found.log_partition.sub_(cost)
+    return [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
 
 
 def _unlabelled(found: Marginals, b: int, spans: NDArray[np.int32]) -> Decoded:

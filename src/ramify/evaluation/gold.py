@@ -45,10 +45,10 @@ class Gold:
         """The constituents of each sentence."""
         return [parse.spans for parse in self.parses]
 
-    def signature(self, convention: Convention) -> str:
-        """What must stand beside a score for it to be compared: version, convention, words, sentences, data."""
+    def signature(self, convention: Convention, options: Sequence[str] = ()) -> str:
+        """What must stand beside a score for it to be compared: version, convention, words, lengths, options, data."""
         sentences = f"sentences of {range_name(SHORTEST, self.longest)} words"
-        return self.signed(f"S-F1 {convention}", f"words {self.rule}", sentences)
+        return self.signed(f"S-F1 {convention}", f"words {self.rule}", sentences, *options)
 
     def signed(self, *parts: str) -> str:
         """A signature with these parts between version and data."""
@@ -73,6 +73,8 @@ class Prediction:
     """The sentences without a parse by reason, as numbers from 1 in the treebank; they count with their flat trees"""
     in_log_space: int = 0
     """How many sentences float32 could not hold the numbers of"""
+    options: tuple[str, ...] = ()
+    """How the trees were found, where it was not as usual, for the signature"""
 
     @property
     def spans(self) -> list[Spans]:

@@ -108,7 +108,7 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
         in_log_space=prediction.in_log_space,
         evalb=evalb(prediction.whole or zip(gold.parses, prediction.parses, strict=True)) if with_evalb else None,
         evalb_signature=gold.signed(*RULE) if with_evalb else None,
-        signature=gold.signature(convention),
+        signature=gold.signature(convention, prediction.options),
     )
 
 

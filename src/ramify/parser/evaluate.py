@@ -12,16 +12,15 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
-from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure, by_reason
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
-from ramify.parser.parser import Parser
+from ramify.parser.base import TreeParser
 
 
 def evaluate(
-    system: Parser | str,
+    system: TreeParser | str,
     trees: str | Path | Corpus,
     *,
     convention: Convention = "tn",
@@ -29,14 +28,15 @@ def evaluate(
     word_rule: WordRule | None = None,
     longest: int | None = None,
     seed: int = 0,
+    branching_prior: float = 0.0,
     on_sentence: Callable[[], None] = lambda: None,
     with_coverage: bool = True,
 ) -> Evaluation:
     """Score a parser, or a baseline by name (left, right, random, balanced, oracle), against gold trees.
 
-    Which leaves are words is, unless given, what the parser was trained with or, for a baseline, a guess from
-    the treebank's tags; the signature names it. Without `with_coverage` no unknown words are counted, which saves a
-    second pass over the sentences that have some.
+    Which leaves are words is, unless given, what the parser was trained with or, for a baseline, a guess from the
+    treebank's tags; the signature names it, and the branching prior if there is one. Without `with_coverage` no unknown
+    words are counted, which saves a second pass over the sentences that have some.
     """
     if isinstance(system, str):
         check_baseline(system)
@@ -44,18 +44,19 @@ def evaluate(
         predictions = baseline_predictions(system, gold, seed, on_sentence)
     else:
         gold = load_gold(trees, word_rule or system.word_rule, longest)
-        predictions = [predict(system, gold, "model", decoder, on_sentence, seed, with_coverage)]
+        predictions = [predict(system, gold, "model", decoder, on_sentence, seed, with_coverage, branching_prior)]
     return mean_of_runs([score(gold, each, convention) for each in predictions], predictions[0].system)
 
 
 def predict(
-    parser: Parser,
+    parser: TreeParser,
     gold: Gold,
     name: str,
     decoder: str = "mbr",
     on_sentence: Callable[[], None] = lambda: None,
     seed: int = 0,
     with_coverage: bool = True,
+    branching_prior: float = 0.0,
 ) -> Prediction:
     """What a parser says about the words of the gold sentences.
 
@@ -65,7 +66,7 @@ def predict(
     failures: list[Failure | None] = []
     in_log_space = 0
     sentences = [Sentence.from_tokens(parse.words) for parse in gold.parses]
-    analyses = parser.analyse_many(sentences, decoder, seed)
+    analyses = parser.analyse_many(sentences, decoder, seed, branching_prior=branching_prior)
     for analysis, gold_parse in zip(analyses, gold.parses, strict=True):
         parses.append(analysis.parse)
         log_probabilities.append(analysis.log_probability)
@@ -74,18 +75,14 @@ def predict(
         if analysis.failure is None:
             counts = counts + reliability_counts(analysis.posteriors, gold_parse.spans)
         on_sentence()
-    coverage = None
-    has_likelihood = parser.model.has_likelihood
-    if with_coverage and has_likelihood:
-        too_long = {place for place, failure in enumerate(failures) if failure == "too long"}
-        likelihood = sum(parser.likelihoods_given(sentences, log_probabilities, too_long), Likelihood())
-        coverage = Coverage.of(likelihood, parser.vocabulary)
+    too_long = {place for place, failure in enumerate(failures) if failure == "too long"}
     return Prediction(
         f"{name} ({decoder})",
         parses,
-        log_probabilities if has_likelihood else None,
+        log_probabilities if parser.has_likelihood else None,
         Reliability.of(counts) if counts.ndim else None,
-        coverage,
+        parser.coverage(sentences, log_probabilities, too_long) if with_coverage else None,
         failures=by_reason(failures, (place + 1 for place in gold.places)),
         in_log_space=in_log_space,
+        options=(f"branching prior {branching_prior:g}",) if branching_prior else (),
     )

@@ -18,19 +18,20 @@ from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.spelling import Spelling
-from ramify.corpus.streaming import WINDOW, Pause
+from ramify.corpus.streaming import Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.decoding.decoders import Decoded, best_trees, check_decoder, decode, entropy, log_probabilities
 from ramify.errors import RamifyError
-from ramify.evaluation.coverage import Likelihood
+from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.models import Grammar, Model, TableGrammar
 from ramify.models.batches import WordIds, check_fits, fits, memory_batches, padded
 from ramify.models.generation import Generated, Sampler
 from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
+from ramify.parser.base import GivenSentence, TreeParser, check_max_length
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.pcfg import PCFG, Rule
@@ -39,11 +40,7 @@ MOST_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""
 
 
-GivenSentence = str | Sequence[str] | Sentence
-"""A string, read as the model's text is read; its tokens; or a sentence that was read already."""
-
-
-class Parser:
+class Parser(TreeParser):
     """Parses, scores and shows its rules. Make one with `ramify.load`, or from any grammar and its words."""
 
     def __init__(
@@ -132,14 +129,6 @@ class Parser:
         """Where the model is."""
         return self.model.device
 
-    def __call__(self, sentence: GivenSentence) -> Analysis:
-        """The same as `analyse`: one sentence, given as a string or as a list of tokens."""
-        return self.analyse(sentence)
-
-    def pipe(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[Analysis]:
-        """The same as `analyse_many`: a stream of sentences, in order."""
-        return self.analyse_many(sentences, decoder)
-
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Leave the model in a folder that `ramify.load` reads.
 
@@ -165,30 +154,10 @@ class Parser:
                 raise RamifyError(f"{sentence.where or 'A sentence'}: has no words, so it has no trees.")
         return self.grammar.forward(*padded(encoded, self.device))
 
-    def parse(self, sentence: GivenSentence) -> nltk.Tree:
-        """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
-
-        Its root is `TOP`. Without a derivation it is flat; `Analysis.failure` tells such a tree from others.
-        """
-        return self.analyse(sentence).parse.to_nltk()
-
-    def parse_many(
-        self,
-        sentences: Iterable[GivenSentence | Pause],
-        decoder: str = "mbr",
-        seed: int = 0,
-        max_length: int | None = None,
-    ) -> Iterator[nltk.Tree]:
-        """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
-        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder, seed, max_length))
-
-    def posteriors(self, sentence: GivenSentence) -> NDArray[np.float32]:
-        """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""
-        return self.analyse(sentence).posteriors
-
-    def analyse(self, sentence: GivenSentence, decoder: str = "mbr", seed: int = 0) -> Analysis:
-        """The parse of one sentence with its probability and posteriors."""
-        return next(self.analyse_many([sentence], decoder, seed))
+    @property
+    def has_likelihood(self) -> bool:  # type: ignore[override]
+        """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
+        return self.model.has_likelihood
 
     def analyse_many(
         self,
@@ -196,17 +165,20 @@ class Parser:
         decoder: str = "mbr",
         seed: int = 0,
         max_length: int | None = None,
+        branching_prior: float = 0.0,
     ) -> Iterator[Analysis]:
         """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream.
 
-        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree.
+        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree. The decoders by
+        posteriors add `branching_prior` to the score of every span that ends where its sentence does: above zero it
+        favours right branching.
         """
-        check_decoder(self._ready, decoder, seed)
-        _check_max_length(max_length)
+        check_decoder(self._ready, decoder, seed, branching_prior)
+        check_max_length(max_length)
         done = 0
         for window in self._windows(sentences):
             seeds = [(seed, done + place) for place in range(len(window))]
-            yield from self._analyse_window(window, decoder, seeds, max_length)
+            yield from self._analyse_window(window, decoder, seeds, max_length, branching_prior)
             done += len(window)
 
     def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
@@ -231,7 +203,7 @@ class Parser:
 
     def score_many(self, sentences: Iterable[GivenSentence | Pause], max_length: int | None = None) -> Iterator[Scored]:
         """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
-        _check_max_length(max_length)
+        check_max_length(max_length)
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
             found, in_log_space = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
@@ -261,6 +233,17 @@ class Parser:
             )
             for sentence, words, whole, of_known in zip(sentences, unknown, log_p, known, strict=True)
         ]
+
+    def coverage(
+        self, sentences: Sequence[Sentence], log_p: Sequence[float], too_long: Collection[int] = ()
+    ) -> Coverage | None:
+        """The unknown words of sentences whose log p(w) is given, and perplexities that allow for them.
+
+        `too_long` are the places of sentences that were not parsed for their length. None without a likelihood.
+        """
+        if not self.has_likelihood:
+            return None
+        return Coverage.of(sum(self.likelihoods_given(sentences, log_p, too_long), Likelihood()), self.vocabulary)
 
     def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
@@ -301,29 +284,6 @@ class Parser:
         names = (*self.labels, *self.tags)
         return names[rule.parent], names[rule.left], names[rule.right], rule.probability
 
-    def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[list[Sentence]]:
-        """So many sentences that batches can be formed, fewer where the stream has no more just now."""
-        if not isinstance(sentences, Iterable):
-            raise RamifyError(f"{sentences!r} is not a list of sentences.")
-        if isinstance(sentences, str):
-            raise RamifyError("Many sentences are expected here, not one string; put it into a list.")
-        window: list[Sentence] = []
-        for given in sentences:
-            if not isinstance(given, Pause):
-                window.append(self._sentence(given))
-            if window and (len(window) == WINDOW or isinstance(given, Pause)):
-                yield window
-                window = []
-        if window:
-            yield window
-
-    def _sentence(self, given: GivenSentence) -> Sentence:
-        if isinstance(given, Sentence):
-            return given
-        if not isinstance(given, str | Sequence) or isinstance(given, bytes):
-            raise RamifyError(f"{given!r} is not a sentence; give a string or a list of tokens.")
-        return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
-
     def _alone(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
         """One sentence as a batch; refused if it has no words or does not fit into memory."""
         if not any(sentence.is_word):
@@ -343,7 +303,12 @@ class Parser:
         return list(map(self.vocabulary.encode, words)), too_long
 
     def _analyse_window(
-        self, window: list[Sentence], decoder: str, seeds: Sequence[tuple[int, int]], max_length: int | None
+        self,
+        window: list[Sentence],
+        decoder: str,
+        seeds: Sequence[tuple[int, int]],
+        max_length: int | None,
+        branching_prior: float,
     ) -> list[Analysis]:
         encoded, too_long = self._encoded(window, max_length)
         results = {place: self._flat(window[place], "too long") for place in too_long}
@@ -353,6 +318,7 @@ class Parser:
                 *padded([encoded[place] for place in places], self.device),
                 decoder,
                 [seeds[place] for place in places],
+                branching_prior,
             )
             for place, decoded in zip(places, found, strict=True):
                 results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
@@ -387,11 +353,6 @@ class Parser:
 def _failure(log_probability: float, words: int) -> Failure | None:
     """A single word, which no grammar of this kind derives, needs no parse."""
     return "no derivation" if words > 1 and log_probability == -np.inf else None
-
-
-def _check_max_length(max_length: int | None) -> None:
-    if max_length is not None and max_length < 1:
-        raise RamifyError(f"max_length is {max_length}, but must be at least 1.")
 
 
 def _check_count(count: int) -> None:
