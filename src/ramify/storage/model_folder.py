@@ -32,8 +32,8 @@ LARGEST_SIZE = 10_000_000
 MOST_WORDS = 1_000_001
 """As many as a training takes, and `<unk>`"""
 VOCABULARY, WEIGHTS, SPLITTER, SPELLING = "vocab.txt", "model.safetensors", "splitter.json", "spelling.json"
-METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensors"
-FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, SPELLING, METRICS, CARD, CHECKPOINT)
+METRICS, CARD, CHECKPOINT, FOCUS = "metrics.jsonl", "README.md", "checkpoint.safetensors", "focus.safetensors"
+FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, SPELLING, METRICS, CARD, CHECKPOINT, FOCUS)
 LARGEST_FILES = {CONFIG: 1 << 20, SPLITTER: 1 << 27, SPELLING: 1 << 26, METRICS: 1 << 26}
 """Bytes; read as JSON, a file takes up to ten times its size in memory"""
 LARGEST_HEADER = 1 << 20
