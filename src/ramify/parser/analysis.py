@@ -72,6 +72,8 @@ class Analysis:
     """Why the sentence has no parse; None where it has one or, having fewer than two words, needs none"""
     in_log_space: bool = False
     """Whether float32 could not hold its numbers, so that it was computed again in log space"""
+    member_spans: tuple[NDArray[np.int32], ...] = ()
+    """Of an ensemble: the constituents of each member's own tree, in words"""
 
     @property
     def tree(self) -> nltk.Tree:

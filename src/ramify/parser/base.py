@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import nltk
 import numpy as np
@@ -13,12 +14,37 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
+from ramify.corpus.tree import UNTAGGED
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
+from ramify.evaluation.spans import Spans
 from ramify.parser.analysis import Analysis
 
+NO_LABEL = "X"
+"""Of constituents found by a parser without labels"""
 GivenSentence = str | Sequence[str] | Sentence
 """A string, read as the model's text is read; its tokens; or a sentence that was read already."""
+
+
+@dataclass(frozen=True)
+class TreeLabels:
+    """The labels of a given tree, and the tags of its words."""
+
+    labels: tuple[str, ...]
+    label_posteriors: NDArray[np.float32]
+    """(constituents,) given the tree"""
+    tags: tuple[str, ...]
+    tag_posteriors: NDArray[np.float32]
+    """(N,) given the tree"""
+    unknown: NDArray[np.bool_]
+    """(N,) words that are not in the vocabulary"""
+
+    @classmethod
+    def without_labels(cls, length: int, unknown: NDArray[np.bool_] | None = None) -> TreeLabels:
+        """Of a binary tree of which only the brackets are known."""
+        ones = np.ones(max(length - 1, 0), np.float32), np.ones(length, np.float32)
+        unknown = np.zeros(length, np.bool_) if unknown is None else unknown
+        return cls((NO_LABEL,) * len(ones[0]), ones[0], (UNTAGGED,) * length, ones[1], unknown)
 
 
 class TreeParser(ABC):
@@ -46,6 +72,10 @@ class TreeParser(ABC):
         posteriors add `branching_prior` to the score of every span that ends where its sentence does: above zero it
         favours right branching.
         """
+
+    @abstractmethod
+    def label_trees(self, sentences: Sequence[Sentence], trees: Sequence[Spans]) -> list[TreeLabels]:
+        """The most probable labels of given binary trees over the words of sentences, and tags of these words."""
 
     @abstractmethod
     def coverage(

@@ -21,7 +21,7 @@ from ramify.evaluation.tree_lookup import TreeLookup
 from ramify.naming import kind_of, split_name
 from ramify.parser.base import TreeParser
 from ramify.parser.loading import load
-from ramify.storage.model_folder import checksum
+from ramify.storage.ensemble_folder import checksum_of
 
 GivenMember = str | Path | TreeParser
 """A parser, a model folder, or a file of trees"""
@@ -71,7 +71,7 @@ class TreesMember(Member):
 
     def __init__(self, path: Path, name: str) -> None:
         self._trees = TreeLookup(path)
-        self.name, self.sha256 = name, checksum(path)
+        self.name, self.sha256 = name, checksum_of(path)
 
     def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
         """One for every span of the tree."""
@@ -100,7 +100,7 @@ def open_member(given: GivenMember, device: str = "auto") -> Member:
     name, path = split_name(str(given))
     if kind_of(str(given)) == "predicted":
         return TreesMember(path, name or path.name)
-    return ModelMember(load(path, device), name or path.name, checksum(path))
+    return ModelMember(load(path, device), name or path.name, checksum_of(path))
 
 
 def check_member(given: GivenMember) -> None:

@@ -19,7 +19,7 @@ from ramify.evaluation.scores import perplexity
 from ramify.models import FAMILIES, Grammar, Model
 from ramify.models.batches import check_fits, check_tables_fit, memory_batches, padded
 from ramify.parser.evaluate import evaluate
-from ramify.parser.loading import load
+from ramify.parser.loading import load_single
 from ramify.parser.members import GivenMember, check_member, open_member
 from ramify.parser.parser import Parser
 from ramify.runtime.devices import chosen_device
@@ -106,7 +106,7 @@ def train(
         run.learn(folder, callbacks, f"the run is saved in {out} and can be resumed")
         device = run.stored.model.device
         del run  # its memory is needed for the tables of the model that is loaded
-        return load(out, str(device))
+        return load_single(out, str(device))
 
 
 def fit(
