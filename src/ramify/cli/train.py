@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,6 +37,11 @@ def _existing(path: Path | None) -> Path | None:
     return path
 
 
+TrainingData = Annotated[
+    Path, typer.Argument(help="Sentences, plain prose, bracketed trees, or a folder of any.", callback=_existing)
+]
+
+
 def _existing_teachers(given: list[str] | None) -> list[str] | None:
     for text in given or ():
         if kind_of(text) == "model":
@@ -43,13 +49,19 @@ def _existing_teachers(given: list[str] | None) -> list[str] | None:
     return given
 
 
-def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Turns `**settings` of a command into one option for every field of `Settings`, not given by default."""
+def with_settings(names: Collection[str] | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Turns `**settings` of a command into an option for every field of `Settings`, or some, not given by default."""
+    return partial(_with_settings, names=names)
+
+
+def _with_settings(command: Callable[..., None], names: Collection[str] | None) -> Callable[..., None]:
     from ramify.training.settings import TYPES, named_settings
 
     signature = inspect.signature(command)
     options = []
     for setting in named_settings().values():
+        if names is not None and setting.name not in names:
+            continue
         kind = TYPES[str(setting.type)]
         text = setting.metadata["help"]
         if setting.default is not None and kind is not bool:
@@ -73,11 +85,9 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @app.command(epilog="Example: ramify train sentences.txt --preterminals 60 --epochs 5 --out runs/mine")
-@_with_settings
+@with_settings()
 def train(
-    data: Annotated[
-        Path, typer.Argument(help="Sentences, plain prose, bracketed trees, or a folder of any.", callback=_existing)
-    ],
+    data: TrainingData,
     out: Annotated[Path, typer.Option(help="Folder to leave the model in.")],
     dev: Annotated[
         Path | None,

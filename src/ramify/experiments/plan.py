@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ramify.corpus.lines import beginning_of
 from ramify.errors import RamifyError
 from ramify.training.settings import Settings
 from ramify.version import VERSION
@@ -24,22 +25,30 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class DataSet:
-    """A treebank by its name."""
+    """A treebank by its name, or text to learn from."""
 
     name: str
     files: dict[str, Path] | None
-    """Of train, dev and test; None for the built-in corpus"""
+    """Of train, dev and test, the last two only where there are any; None for the built-in corpus"""
     words: str = "auto"
     """Which leaves are words, as in the settings"""
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether there are gold trees to score against."""
+        return self.files is None or ("test" in self.files and looks_like_trees(self.files["test"]))
 
     @property
     def source(self) -> str:
         """The folder it is in."""
         return BUILT_IN if self.files is None else str(self.files["train"].parent)
 
-    def split(self, name: str) -> Path | Corpus:
-        """What to train on or to score against."""
-        return _builtin()[name] if self.files is None else _trees(self.files[name])
+    def split(self, name: str) -> Path | Corpus | None:
+        """What to train on, to choose the model by, or to score against; None where there is no such file."""
+        if self.files is None:
+            return _builtin()[name]
+        file = self.files.get(name)
+        return _trees(file) if file is not None and looks_like_trees(file) else file
 
     def trees(self, name: str) -> Corpus:
         """The same, read."""
@@ -69,6 +78,11 @@ class DataSet:
         files = record["files"]
         paths = None if files is None else {name: Path(path) for name, path in files.items()}
         return cls(record["name"], paths, record["words"])
+
+
+def looks_like_trees(file: Path) -> bool:
+    """As far as its first sign tells; the rest is read before the first run begins."""
+    return beginning_of(file).decode("utf-8-sig", "replace").lstrip().startswith("(")
 
 
 def _checksum(path: Path) -> str:

@@ -53,7 +53,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     baselines = content.listed("baselines", BASELINES, str, check_baseline)
     common = _Common(
         _settings_table(content.table("settings"), f"{path}, [settings]"),
-        content.listed("seeds", [0], int, _check_seed),
+        content.listed("seeds", [0], int, check_seed),
         content.listed("decoders", ["mbr"], str, _check_decoder),
     )
     base = Path() if path in presets().values() else path.parent
@@ -114,7 +114,7 @@ class _Model:
         table = Table(where, content)
         own = table.listed("decoders", [], str, _check_decoder) if "decoders" in table else None
         teachers = table.listed("teachers", [], str, lambda _: None)
-        seeds = table.listed("teacher_seeds", [], int, _check_seed) or None
+        seeds = table.listed("teacher_seeds", [], int, check_seed) or None
         if seeds and not teachers:
             raise RamifyError(f"{where}: teacher_seeds goes with teachers; name them.")
         settings = _settings_table(table.rest(), where)
@@ -128,7 +128,7 @@ class _Model:
         check_name(name, f"{path}, [averages]")
         table = Table(f"{path}, [averages.{name}]", content)
         members = table.listed("members", [], str, lambda _: None)
-        seeds = table.listed("seeds", [], int, _check_seed) or None
+        seeds = table.listed("seeds", [], int, check_seed) or None
         table.finish()
         if not members:
             raise RamifyError(f"{table.where}: has no members; name the models to average.")
@@ -155,7 +155,7 @@ class _Groups:
         title = table.text("title", name)
         data = table.chosen("data", self.of_data)
         models = table.chosen("models", self.models)
-        seeds = table.listed("seeds", self.common.seeds, int, _check_seed)
+        seeds = table.listed("seeds", self.common.seeds, int, check_seed)
         decoders = table.listed("decoders", self.common.decoders, str, _check_decoder)
         table.finish()
         for key, value in (("data", data), ("models", models), ("seeds", seeds), ("decoders", decoders)):
@@ -239,7 +239,8 @@ def _check_device(name: str) -> None:
         chosen_device(name)
 
 
-def _check_seed(seed: int) -> None:
+def check_seed(seed: int) -> None:
+    """Refuse what cannot be a seed."""
     load_settings(None, {"seed": seed})
 
 

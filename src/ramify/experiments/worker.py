@@ -123,12 +123,14 @@ def _train_and_score(job: dict[str, Any], tell: Tell) -> None:
         _remember_peak(folder)
         tell("epoch", record=record)
 
+    train_set = data.split("train")
+    assert train_set is not None
     parser = train(
-        data.split("train"), folder, dev=data.split("dev"), teachers=_named(job["teachers"]), resume=True,
+        train_set, folder, dev=data.split("dev"), teachers=_named(job["teachers"]), resume=True,
         on_epoch=on_epoch, on_progress=_progress(tell, settings.epochs), **job["settings"],
     )  # fmt: skip
     training = training_record(folder, job["threads"], _peak(folder))
-    gold = gold_of(data, parser.word_rule)
+    gold = gold_of(data, parser.word_rule) if data.is_scored else None
     for decoder in run.decoders:
         tell("state", state=f"scoring {decoder}")
         _write_result(folder, decoder, model_result(parser, gold, run, decoder, training))
@@ -137,7 +139,7 @@ def _train_and_score(job: dict[str, Any], tell: Tell) -> None:
 def _score_average(job: dict[str, Any], tell: Tell) -> None:
     import torch
 
-    from ramify.experiments.results import gold_of, model_result
+    from ramify.experiments.results import agreement_on_dev, gold_of, model_result
     from ramify.parser import Ensemble
 
     torch.set_num_threads(job["threads"])
@@ -147,9 +149,12 @@ def _score_average(job: dict[str, Any], tell: Tell) -> None:
     forget_failure(folder)
     tell("state", state="scoring")
     ensemble = Ensemble(_named(job["members"]))
-    gold = gold_of(data, ensemble.word_rule)
+    about: dict[str, Any] = {"members": list(run.members)}
+    gold = gold_of(data, ensemble.word_rule) if data.is_scored else None
+    if gold is None:
+        about["evaluation"] = {"agreement": agreement_on_dev(ensemble, data, Path(next(iter(job["members"].values()))))}
     for decoder in run.decoders:
-        _write_result(folder, decoder, model_result(ensemble, gold, run, decoder, {"members": list(run.members)}))
+        _write_result(folder, decoder, model_result(ensemble, gold, run, decoder, about))
 
 
 def _named(folders: dict[str, str]) -> list[str]:
