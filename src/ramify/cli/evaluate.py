@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ramify.cli.common import Decoder, Device, app, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, app, notes
 from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
@@ -64,6 +64,7 @@ def evaluate(
     ] = None,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
+    branching_prior: BranchingPrior = 0.0,
     words: Words = "auto",
     max_length: MaxLength = None,
     evalb: Annotated[bool, typer.Option("--evalb", help="Labelled brackets too, as EVALB counts them.")] = False,
@@ -99,6 +100,7 @@ def evaluate(
             convention=convention,
             with_evalb=evalb,
             decoder=decoder,
+            branching_prior=branching_prior,
             device=device,
             seed=seed,
             on_sentence=on_sentence,

@@ -51,7 +51,14 @@ class System:
         return cls.of(kind_of(text), text)
 
     def predictions(
-        self, gold: Gold, *, decoder: str, device: str, seed: int, on_sentence: Callable[[], None]
+        self,
+        gold: Gold,
+        *,
+        decoder: str,
+        device: str,
+        seed: int,
+        on_sentence: Callable[[], None],
+        branching_prior: float = 0.0,
     ) -> list[Prediction]:
         """Its trees for the gold sentences; of random trees several draws."""
         if self.kind == "baseline":
@@ -59,7 +66,8 @@ class System:
             return found if self.name == str(self.path) else [replace(each, system=self.name) for each in found]
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
-        return [predict(load(self.path, device), gold, self.name, decoder, on_sentence, seed)]
+        parser = load(self.path, device)
+        return [predict(parser, gold, self.name, decoder, on_sentence, seed, branching_prior=branching_prior)]
 
 
 def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
@@ -88,6 +96,7 @@ def evaluate_systems(
     device: str = "auto",
     seed: int = 0,
     on_sentence: Callable[[], None] = lambda: None,
+    branching_prior: float = 0.0,
 ) -> list[Evaluation]:
     """The scores of each system and, after the runs of one that has several, their mean."""
     groups: dict[str, list[System]] = {}
@@ -97,7 +106,14 @@ def evaluate_systems(
     for runs in groups.values():
         found = []
         for number, run in enumerate(runs, start=1):
-            predictions = run.predictions(gold, decoder=decoder, device=device, seed=seed, on_sentence=on_sentence)
+            predictions = run.predictions(
+                gold,
+                decoder=decoder,
+                device=device,
+                seed=seed,
+                on_sentence=on_sentence,
+                branching_prior=branching_prior,
+            )
             results = [score(gold, each, convention, with_evalb) for each in predictions]
             name = results[0].system
             # Runs of one name are told apart by their number.
