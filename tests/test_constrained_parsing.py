@@ -146,6 +146,8 @@ def test_constraints_that_the_grammar_cannot_meet(tmp_path):
         (["FILE"], "it saw it\n", "c.jsonl: has more than 1 lines, but standard input 1 sentences"),
         (["FILE"], "it saw it now\n" * 3, "c.jsonl: has only 2 lines"),
         (["FILE"], "it saw\nit saw\n", "c.jsonl, line 2: must holds [0, 3], but the sentence has 2 tokens"),
+        (["FILE"], "it saw it\n\n", "c.jsonl, line 2: must holds [0, 3], but the sentence has 0 tokens"),
+        (["FILE"], "it saw it\n. . .\n", "c.jsonl, line 2: '. . .' (tokens 0-3) holds no word"),
         (["FILE"], "it saw it\nit . saw\n", "c.jsonl, line 2: 'saw' (tokens 2-3) must not"),
     ],
 )  # fmt: skip

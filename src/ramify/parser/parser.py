@@ -315,7 +315,8 @@ class Parser(TreeParser):
     ) -> list[Analysis]:
         encoded, too_long = self._encoded(window, max_length)
         results = {place: self._flat(window[place], "too long") for place in too_long}
-        forbidden = [None if place in too_long else forbidden_spans(each) for place, each in enumerate(window)]
+        for sentence in (each for each in window if not any(each.is_word)):
+            forbidden_spans(sentence)  # refuses constraints on words that are not there
         for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
             word_ids, lengths = padded([encoded[place] for place in places], self.device)
             found = decode(
@@ -325,7 +326,7 @@ class Parser(TreeParser):
                 decoder,
                 [seeds[place] for place in places],
                 branching_prior,
-                Forbidden.of([forbidden[place] for place in places], word_ids.shape[1], self.device),
+                Forbidden.of([forbidden_spans(window[place]) for place in places], word_ids.shape[1], self.device),
             )
             for place, decoded in zip(places, found, strict=True):
                 results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
