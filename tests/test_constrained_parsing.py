@@ -16,6 +16,8 @@ from ramify.corpus.constraints import Constraints
 from ramify.corpus.streaming import WINDOW
 from tests.command import Finished
 from tests.command import ramify as command
+from tests.structures.brute_force import bracketings
+from tests.structures.brute_force import spans_of as brackets_of
 
 SMALL = {"preterminals": 6, "nonterminals": 3, "rank": 5, "embedding": 8, "epochs": 1, "batch_size": 16, "gain": 4.0}
 TEXT = "[the old man] saw {it in} the park ,\nit saw a dog .\n\n\\[ it saw {a dog} \\]\n"
@@ -133,6 +135,29 @@ def test_constraints_that_the_grammar_cannot_meet(tmp_path):
     assert "no parse: constraints 1 (standard input, line 2)" in result.stderr
     assert "Sentences with constraints: 1 of 2." in result.stderr
     assert command(*arguments, "--strict", given="[dog dog] saw\n").returncode == 2
+
+
+def test_the_average_of_several_models_is_the_best_tree_that_meets_the_constraints(parser, model):
+    other = ramify.fit([SAW_IT.split(), "it saw the old man".split()] * 10, **SMALL)
+    ensemble = ramify.Ensemble([parser, other])
+    given = {"must": [[1, 4]], "must_not": [[1, 3]]}
+    found, plain = ensemble.analyse(SAW_IT, constraints=given), ensemble.analyse(SAW_IT)
+    assert np.array_equal(found.posteriors, plain.posteriors)
+    assert found.constraint_probability is None
+
+    def value(spans) -> float:
+        return sum(float(plain.posteriors[i, j]) for i, j in spans if j - i > 1)
+
+    trees = map(brackets_of, bracketings(0, 5))
+    best = max(value(spans) for spans in trees if (1, 4) in spans and (1, 3) not in spans)
+    spans = set(map(tuple, found.parse.spans.tolist()))
+    assert (1, 4) in spans
+    assert (1, 3) not in spans
+    assert value(spans) == pytest.approx(best)
+    result = command("parse", "-m", model, "-m", model, "--constraints", "inline", given="the [old {man saw} it]\n")
+    assert (1, 5) in spans_of(result.stdout)
+    assert (2, 4) not in spans_of(result.stdout)
+    assert "Sentences with constraints: 1 of 1." in result.stderr
 
 
 @pytest.mark.parametrize(

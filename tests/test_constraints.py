@@ -19,7 +19,7 @@ from ramify.corpus.constraints import Constraints, forbidden_spans, spans_with_t
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import Pause, SentenceStream
-from ramify.corpus.text import TextRules
+from ramify.corpus.text import CommonTextRules, TextRules
 from ramify.errors import RamifyError
 from tests.structures.brute_force import bracketings, spans_of
 
@@ -198,6 +198,13 @@ def test_inline_constraints_of_prose_go_by_the_tokeniser():
     assert names == ["The well-known man", "did n't say"]
     split = PROSE.sentence("he did{n't say} it")
     assert [" ".join(split.tokens[i:j]) for i, j in split.constraints.must_not] == ["n't say"]
+
+
+def test_inline_constraints_for_parsers_that_read_text_in_different_ways():
+    rules = InlineRules.of(CommonTextRules.of([TextRules(), AS_IS]))
+    assert rules.sentence("the [man saw]").constraints.must == ((1, 3),)
+    with pytest.raises(RamifyError, match="find different words in 'the man , saw'"):
+        rules.sentence("the [man , saw]")
 
 
 @pytest.mark.parametrize(

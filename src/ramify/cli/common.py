@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Optional
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
 from ramify.corpus.guessing import Kind
-from ramify.naming import check_model
+from ramify.errors import RamifyError
+from ramify.naming import check_model, split_name
 
 
 class _Group(TyperGroup):
@@ -52,6 +53,40 @@ def _existing_model(path: Path) -> Path:
 Model = Annotated[
     Path,
     typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.", callback=_existing_model),
+]
+
+
+def existing_models(given: list[str] | None) -> list[str] | None:
+    """Refuse a name that no model folder has, before torch is loaded."""
+    for text in given or ():
+        check_model(split_name(text)[1])
+    return given
+
+
+def _existing_trees(given: list[str] | None) -> list[str] | None:
+    for text in given or ():
+        if not split_name(text)[1].is_file():
+            raise RamifyError(f"{text}: there is no such file of trees; check the name.")
+    return given
+
+
+Models = Annotated[
+    list[str],
+    typer.Option(
+        "-m",
+        "--model",
+        help="Model folder, or NAME=FOLDER; several are averaged.",
+        callback=existing_models,
+        show_default=False,
+    ),
+]
+Trees = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--trees",
+        help="File of another parser's trees of the same sentences, averaged with the models; any number of them.",
+        callback=_existing_trees,
+    ),
 ]
 Sentences = Annotated[
     Path, typer.Argument(help="Sentences, one a line, plain prose, or bracketed trees; - reads standard input.")

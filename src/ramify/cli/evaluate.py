@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ramify.cli.common import BranchingPrior, Decoder, Device, app, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, app, existing_models, notes
 from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
-from ramify.naming import check_model, split_name
 
 if TYPE_CHECKING:
     from ramify.evaluation.gold import Gold as GoldTrees
@@ -39,29 +38,28 @@ def gold_for(systems: Sequence[System], trees: Path, words: str, max_length: int
     return gold
 
 
-def _existing_models(given: list[str] | None) -> list[str] | None:
-    for text in given or ():
-        check_model(split_name(text)[1])
-    return given
-
-
 @app.command(epilog="Example: ramify evaluate -m runs/mine --predicted other=other.trees --baseline right test.trees")
 def evaluate(
     trees: Gold,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "-m", "--model", help="Model folder, or NAME=FOLDER; any number of them.", callback=_existing_models
+            "-m", "--model", help="Model folder, or NAME=FOLDER; any number of them.", callback=existing_models
         ),
     ] = None,
     predicted: Annotated[
         list[str] | None,
-        typer.Option(help="File of another system's trees, or NAME=FILE; any number of them."),
+        typer.Option(
+            "--predicted", "--trees", help="File of another system's trees, or NAME=FILE; any number of them."
+        ),
     ] = None,
     baseline: Annotated[
         list[str] | None,
         typer.Option(help="Trees that need no model: left, right, balanced, random, oracle, or NAME=right and so on."),
     ] = None,
+    average: Annotated[
+        bool, typer.Option("--average", help="Also a row for the average of the models and files of trees given.")
+    ] = False,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
     branching_prior: BranchingPrior = 0.0,
@@ -77,6 +75,8 @@ def evaluate(
     from ramify.evaluation.evalb import RULE
     from ramify.parser.systems import System, evaluate_systems
     from ramify.terminal import (
+        agreement_table,
+        collapse_lines,
         counting,
         coverage_lines,
         detail_tables,
@@ -89,6 +89,8 @@ def evaluate(
 
     systems = [System.of("model", text) for text in model or ()]
     systems += [System.of("predicted", text) for text in predicted or ()]
+    if average:
+        systems.append(System.average(systems))
     systems += [System.of("baseline", text) for text in baseline or ()]
     if not systems:
         raise RamifyError("Say what to evaluate: --model FOLDER, --predicted FILE or --baseline NAME.")
@@ -113,6 +115,11 @@ def evaluate(
     reports = (*run_lines(rows), *failure_lines(rows, len(gold.parses)), *coverage_lines(rows))
     for line in (*reports, rows[0].signature):
         console.print(line, markup=False)
+    for row in rows:
+        if row.agreement is not None:
+            console.print(agreement_table(row.agreement))
+            for line in collapse_lines(row.agreement["collapsed"]):
+                console.print(line, markup=False)
     if evalb:
         console.print(evalb_table(rows))
         console.print(gold.signed(*RULE), markup=False)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from ramify.cli.common import BranchingPrior, Decoder, Device, Input, Model, Sentences, app, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, Input, Model, Models, Sentences, Trees, app, notes
 from ramify.cli.output import LineOutput
 from ramify.errors import RamifyError
+from ramify.naming import split_name
 
 if TYPE_CHECKING:
     from ramify.corpus.sentence import Sentence
     from ramify.corpus.streaming import Pause
-    from ramify.parser import Parser
+    from ramify.parser.base import TreeParser
 
 Tokenise = Annotated[
     Optional[str],  # noqa: UP045
@@ -55,8 +55,9 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first senten
 
 @app.command(epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty")
 def parse(
-    model: Model,
+    model: Models,
     file: Sentences = Path("-"),
+    trees: Trees = None,
     format: Annotated[
         Literal["brackets", "json", "pretty", "spans"], typer.Option(help="What to print for each sentence.")
     ] = "brackets",
@@ -77,10 +78,12 @@ def parse(
 ) -> None:
     """Parse sentences; the trees come out in the order of the sentences, with every token that came in.
 
-    A sentence that the grammar cannot derive, or that is too long, gets a flat tree and is reported at the end.
+    Several models, or models and trees of other parsers, are averaged: the tree with the highest sum of their span
+    posteriors. A sentence that cannot be derived, or that is too long, gets a flat tree and is reported at the end.
     """
     from ramify.cli.tally import ConstraintTally, Tally
-    from ramify.parser import FORMATS, load
+    from ramify.parser import FORMATS
+    from ramify.parser.ensemble import load_several
     from ramify.terminal import tree_format
 
     if resume and decoder == "sample":
@@ -93,12 +96,13 @@ def parse(
         "branching-prior": branching_prior or None,
         "constraints": _made_of(constraints),
     }
-    made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
+    made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     # A file is UTF-8, whatever standard output can show.
     written = FORMATS[tree_format() if format == "pretty" and out is None else format]
     _check_apart(file, out)
     with LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty") as output:
-        parser, tally, constrained = load(model, device), Tally(strict), ConstraintTally()
+        parser = load_several([*model, *(trees or ())], device)
+        tally, constrained = Tally(strict, parser), ConstraintTally()
         with _sentences(file, input, parser, tokenise, split_sentences, output, constraints) as sentences:
             found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior)
             analyses = constrained.watch(tally.watch(found))
@@ -125,13 +129,13 @@ def score(
     Totals and perplexities follow on standard error.
     """
     from ramify.cli.tally import LikelihoodTotals, Tally
-    from ramify.parser import load
+    from ramify.parser.loading import load_single
 
     options = {"max-length": max_length}
-    made_with = _made_with(model, "score", input, tokenise, split_sentences, **options)
+    made_with = _made_with([str(model)], "score", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
     with LineOutput(out, resume, overwrite, made_with) as output:
-        parser, tally = load(model, device), Tally(strict)
+        parser, tally = load_single(model, device), Tally(strict)
         totals = LikelihoodTotals(output.lines_done)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
             scores = totals.watch(tally.watch(parser.score_many(sentences, max_length)))
@@ -162,21 +166,21 @@ def _report(*lines: str) -> None:
 
 
 def _made_with(
-    model: Path, command: str, input: Input, tokenise: str | None, split: bool | None, **options: Any
+    members: list[str], command: str, input: Input, tokenise: str | None, split: bool | None, **options: Any
 ) -> Callable[[], dict[str, Any]]:
     """What a line of the result depends on, besides the sentences."""
-    from ramify.storage.model_folder import checksum
+    from ramify.storage.ensemble_folder import checksum_of
     from ramify.version import VERSION
 
     about = {"command": command, "version": VERSION, "input": input, "tokenise": tokenise, "split-sentences": split}
-    return lambda: {**about, **options, "model": checksum(model)}
+    return lambda: {**about, **options, "model": " ".join(checksum_of(split_name(each)[1]) for each in members)}
 
 
 @contextmanager
 def _sentences(
     file: Path,
     kind: Input,
-    parser: Parser,
+    parser: TreeParser,
     tokenise: str | None,
     split: bool | None,
     output: LineOutput,
@@ -185,13 +189,11 @@ def _sentences(
     """The sentences still to be done, read as the model's text is read, and a bar where it can be seen."""
     from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, without_trees
     from ramify.corpus.streaming import SentenceStream, size_of
-    from ramify.corpus.tokenising import tokeniser
     from ramify.terminal import reading_progress
 
     rules = parser.text_rules
     if tokenise is not None:
-        tokeniser(tokenise)  # refused before anything is read
-        rules = replace(rules, tokenise=tokenise)
+        rules = rules.with_tokeniser(tokenise)  # refused before anything is read
     if constraints == INLINE:
         rules = InlineRules.of(rules)
     with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:

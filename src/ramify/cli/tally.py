@@ -9,9 +9,13 @@ from typing import TypeVar
 
 from ramify.corpus.vocabulary import NO_WORDS, Vocabulary
 from ramify.errors import RamifyError
+from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage, Likelihood, shown
 from ramify.evaluation.failures import MOST_NAMED, failures_told, log_space_told
 from ramify.parser.analysis import Analysis, Scored
+from ramify.parser.base import TreeParser
+from ramify.parser.ensemble import Ensemble, add_agreement
+from ramify.terminal import collapse_lines
 
 AnyResult = TypeVar("AnyResult", Analysis, Scored)
 
@@ -19,11 +23,12 @@ AnyResult = TypeVar("AnyResult", Analysis, Scored)
 class Tally:
     """Counts sentences without a parse, unknown words, and sentences that needed log space.
 
-    If `strict`, the first sentence without a parse is an error.
+    If `strict`, the first sentence without a parse is an error. Of an ensemble it also finds members that collapsed.
     """
 
-    def __init__(self, strict: bool = False) -> None:
+    def __init__(self, strict: bool = False, parser: TreeParser | None = None) -> None:
         self._strict = strict
+        self._agreement = MemberAgreement(parser.names) if isinstance(parser, Ensemble) else None
         self.sentences = self.in_log_space = 0
         self.words = NO_WORDS
         self.failures = Counter[str]()
@@ -35,6 +40,8 @@ class Tally:
             self.sentences += 1
             self.words += result.count
             self.in_log_space += result.in_log_space
+            if self._agreement is not None and isinstance(result, Analysis):
+                add_agreement(self._agreement, result)
             if result.failure is not None:
                 self._add(result.failure, result.sentence.where or f"sentence {self.sentences}")
             yield result
@@ -55,6 +62,8 @@ class Tally:
             yield failures_told(self.failures, self._named, self.sentences)
         if self.in_log_space:
             yield log_space_told(self.in_log_space)
+        if self._agreement is not None:
+            yield from collapse_lines(self._agreement.collapsed())
 
 
 class ConstraintTally:

@@ -12,6 +12,7 @@ import typer
 
 from ramify.cli.common import app, notes
 from ramify.errors import RamifyError, Stopped
+from ramify.naming import check_model, kind_of, split_name
 from ramify.training.settings import presets
 
 DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
@@ -33,6 +34,13 @@ def _existing(path: Path | None) -> Path | None:
     if path is not None and not path.exists():
         raise RamifyError(f"{path}: there is no such file or folder; check the name.")
     return path
+
+
+def _existing_teachers(given: list[str] | None) -> list[str] | None:
+    for text in given or ():
+        if kind_of(text) == "model":
+            check_model(split_name(text)[1])
+    return given
 
 
 def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -75,6 +83,13 @@ def train(
         Path | None,
         typer.Option(help="Sentences to choose the model by \\[default: every 20th held out].", callback=_existing),
     ] = None,
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Model folder, or file of trees, whose constituents training follows; any number of them.",
+            callback=_existing_teachers,
+        ),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file of settings; options given here win.")] = None,
     preset: Annotated[
         str | None,
@@ -94,6 +109,7 @@ def train(
                 data,
                 out,
                 dev=dev,
+                teachers=teacher or (),
                 config=config,
                 preset=preset,
                 resume=resume,
@@ -103,7 +119,8 @@ def train(
             )
     except Stopped as stop:
         with_dev = "" if dev is None else f" --dev {shlex.quote(str(dev))}"
-        command = f"ramify train {shlex.quote(str(data))}{with_dev} --out {shlex.quote(str(out))} --resume"
+        teachers = "".join(f" --teacher {shlex.quote(text)}" for text in teacher or ())
+        command = f"ramify train {shlex.quote(str(data))}{with_dev}{teachers} --out {shlex.quote(str(out))} --resume"
         raise Stopped(stop.signal, f"Stopped; the run is saved. To resume: {command}") from None
     notes.print(
         f"The model is in {out}. Parse with it: ramify parse -m {out} FILE",

@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ramify.corpus.constraints import Constraints, Span
@@ -29,15 +29,18 @@ class InlineRules(TextRules):
     part of the text.
     """
 
+    plain: TextRules = field(default_factory=TextRules)
+    """How the text without brackets is read"""
+
     @classmethod
     def of(cls, rules: TextRules) -> InlineRules:
         """The same rules for text with brackets."""
-        return cls(**{each.name: getattr(rules, each.name) for each in fields(rules)})
+        return cls(rules.tokenise, rules.punctuation, rules.normal_form, rules.splitter, rules)
 
     def sentence(self, text: str, where: str = "") -> Sentence:
         """One sentence, given as a string with brackets in it."""
         plain, bracketed = _without_brackets(text, where)
-        sentence = super().sentence(plain, where)
+        sentence = self.plain.sentence(plain, where)
         spans: dict[str, list[Span]] = {sign: [] for sign in _CLOSED_BY}
         for sign, start, end in bracketed:
             spans[sign].append(_tokens_between(sentence, start, end))

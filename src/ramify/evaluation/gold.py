@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ramify.corpus.cleaning import WordRule, remove_non_words
 from ramify.corpus.prepare.manifest import word_rule_for
@@ -73,6 +74,8 @@ class Prediction:
     """The sentences without a parse by reason, as numbers from 1 in the treebank; they count with their flat trees"""
     in_log_space: int = 0
     """How many sentences float32 could not hold the numbers of"""
+    agreement: dict[str, Any] | None = None
+    """Of the members of an ensemble, as `MemberAgreement` records it"""
     options: tuple[str, ...] = ()
     """How the trees were found, where it was not as usual, for the signature"""
 

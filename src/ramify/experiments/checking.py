@@ -21,7 +21,7 @@ def check_data(plan: Plan, statuses: Collection[Status]) -> None:
         ways = {
             _way(run.settings): run.settings
             for run in plan.runs.values()
-            if run.data == name and run.name in unfinished
+            if run.data == name and run.name in unfinished and run.settings is not None
         }
         if ways and data.files is not None:
             _check(data, ways.values())

@@ -25,27 +25,27 @@ from ramify.experiments.plan import FORMAT, DataSet, Run
 from ramify.version import VERSION
 
 if TYPE_CHECKING:
-    from ramify.parser.parser import Parser
+    from ramify.parser.base import TreeParser
 
 SPLIT = "test"
 
 
 def model_result(
-    parser: Parser,
+    parser: TreeParser,
     gold: Gold,
     run: Run,
     decoder: str,
     training: dict[str, Any],
 ) -> dict[str, Any]:
-    """Everything about a trained model's parses by one decoder; `training` tells how it came about."""
+    """Everything about the parses of a model, or of an average, by one decoder; `training` tells how it came about."""
     from ramify.parser.evaluate import predict
 
-    prediction = predict(parser, gold, run.model, decoder, seed=run.seed)
+    prediction = predict(parser, gold, run.model, decoder, seed=run.seed or 0)
     return {
         **_about("model", run.data, run.model),
         "seed": run.seed,
         "decoder": decoder,
-        "settings": asdict(run.settings),
+        "settings": None if run.settings is None else asdict(run.settings),
         "evaluation": score(gold, prediction).as_record(),
         "induced": _induced(prediction, gold).as_record(),
         "sentence_f1": _sentence_f1(gold, [prediction]),

@@ -76,6 +76,8 @@ class Analysis:
     """Whether float32 could not hold its numbers, so that it was computed again in log space"""
     constraint_log_probability: float | None = None
     """log p(constraints | w) in nats; None for a sentence without constraints or a model without a likelihood"""
+    member_spans: tuple[NDArray[np.int32], ...] = ()
+    """Of an ensemble: the constituents of each member's own tree, in words"""
 
     @property
     def constraint_probability(self) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import nltk
@@ -12,18 +12,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.constraints import Constraints
+from ramify.corpus.constraints import Constraints, forbidden_spans
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
+from ramify.corpus.tree import UNTAGGED
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
+from ramify.evaluation.spans import Spans
 from ramify.parser.analysis import Analysis
 
+NO_LABEL = "X"
+"""Of constituents found by a parser without labels"""
 GivenSentence = str | Sequence[str] | Sentence
 """A string, read as the model's text is read; its tokens; or a sentence that was read already."""
 GivenConstraints = Constraints | Mapping[str, Any] | None
 """Also in terms of JSON, such as `{"must": [[0, 3]], "must_not": [[4, 6]]}`"""
+
+
+@dataclass(frozen=True)
+class TreeLabels:
+    """The labels of a given tree, and the tags of its words."""
+
+    labels: tuple[str, ...]
+    label_posteriors: NDArray[np.float32]
+    """(constituents,) given the tree"""
+    tags: tuple[str, ...]
+    tag_posteriors: NDArray[np.float32]
+    """(N,) given the tree"""
+    unknown: NDArray[np.bool_]
+    """(N,) words that are not in the vocabulary"""
+
+    @classmethod
+    def without_labels(cls, length: int, unknown: NDArray[np.bool_] | None = None) -> TreeLabels:
+        """Of a binary tree of which only the brackets are known."""
+        ones = np.ones(max(length - 1, 0), np.float32), np.ones(length, np.float32)
+        unknown = np.zeros(length, np.bool_) if unknown is None else unknown
+        return cls((NO_LABEL,) * len(ones[0]), ones[0], (UNTAGGED,) * length, ones[1], unknown)
 
 
 class TreeParser(ABC):
@@ -51,6 +76,10 @@ class TreeParser(ABC):
         posteriors add `branching_prior` to the score of every span that ends where its sentence does: above zero it
         favours right branching.
         """
+
+    @abstractmethod
+    def label_trees(self, sentences: Sequence[Sentence], trees: Sequence[Spans]) -> list[TreeLabels]:
+        """The most probable labels of given binary trees over the words of sentences, and tags of these words."""
 
     @abstractmethod
     def coverage(
@@ -113,6 +142,8 @@ class TreeParser(ABC):
         for given in sentences:
             if not isinstance(given, Pause):
                 window.append(self._sentence(given))
+                if not any(window[-1].is_word):
+                    forbidden_spans(window[-1])  # refuses constraints on words that are not there
             if window and (len(window) == WINDOW or isinstance(given, Pause)):
                 yield window
                 window = []

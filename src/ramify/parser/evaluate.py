@@ -10,6 +10,7 @@ import numpy as np
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
+from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
 from ramify.evaluation.failures import Failure, by_reason
@@ -17,6 +18,7 @@ from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.parser.base import TreeParser
+from ramify.parser.ensemble import Ensemble, add_agreement
 
 
 def evaluate(
@@ -65,6 +67,7 @@ def predict(
     parses, log_probabilities, counts = [], [], np.zeros(())
     failures: list[Failure | None] = []
     in_log_space = 0
+    agreement = MemberAgreement(parser.names) if isinstance(parser, Ensemble) and len(parser.members) > 1 else None
     sentences = [Sentence.from_tokens(parse.words) for parse in gold.parses]
     analyses = parser.analyse_many(sentences, decoder, seed, branching_prior=branching_prior)
     for analysis, gold_parse in zip(analyses, gold.parses, strict=True):
@@ -72,6 +75,8 @@ def predict(
         log_probabilities.append(analysis.log_probability)
         failures.append(analysis.failure)
         in_log_space += analysis.in_log_space
+        if agreement is not None:
+            add_agreement(agreement, analysis)
         if analysis.failure is None:
             counts = counts + reliability_counts(analysis.posteriors, gold_parse.spans)
         on_sentence()
@@ -84,5 +89,6 @@ def predict(
         parser.coverage(sentences, log_probabilities, too_long) if with_coverage else None,
         failures=by_reason(failures, (place + 1 for place in gold.places)),
         in_log_space=in_log_space,
+        agreement=None if agreement is None else agreement.as_record(),
         options=(f"branching prior {branching_prior:g}",) if branching_prior else (),
     )

@@ -24,16 +24,17 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.decoding.constrained import Forbidden
-from ramify.decoding.decoders import Decoded, check_decoder, decode, log_probabilities
+from ramify.decoding.decoders import Decoded, check_decoder, decode, labels_of_trees, log_probabilities
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
+from ramify.evaluation.spans import Spans
 from ramify.models import Grammar, Model, TableGrammar
 from ramify.models.batches import WordIds, check_fits, fits, memory_batches, padded
 from ramify.models.generation import Generated, Sampler
 from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
-from ramify.parser.base import GivenSentence, TreeParser, check_max_length
+from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_max_length
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.pcfg import PCFG, Rule
@@ -285,6 +286,29 @@ class Parser(TreeParser):
         found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
         return [(self.vocabulary.words[word], probability) for word, probability in found]
 
+    def label_trees(self, sentences: Sequence[Sentence], trees: Sequence[Spans]) -> list[TreeLabels]:
+        """The most probable labels of given binary trees over the words of sentences, and tags of these words.
+
+        A tree that the grammar cannot derive, and every tree of a model without rules, has the label `X` everywhere.
+        """
+        encoded = [self.vocabulary.encode(sentence.words) for sentence in sentences]
+        found = {place: TreeLabels.without_labels(len(words), words == 0) for place, words in enumerate(encoded)}
+        if not isinstance(self._ready, Grammar):
+            return list(found.values())
+        for places in memory_batches(self._ready, list(map(len, encoded))):
+            batch = padded([encoded[place] for place in places], self.device)
+            labelled = labels_of_trees(self._ready, *batch, [trees[place] for place in places])
+            for place, decoded in zip(places, labelled, strict=True):
+                if decoded.log_probability > -np.inf:
+                    found[place] = TreeLabels(
+                        tuple(self.labels[a] for a in decoded.labels),
+                        decoded.label_posteriors,
+                        tuple(self.tags[t] for t in decoded.tags),
+                        decoded.tag_posteriors,
+                        encoded[place] == 0,
+                    )
+        return [found[place] for place in range(len(encoded))]
+
     def _named(self, rule: Rule) -> tuple[str, str, str, float]:
         names = (*self.labels, *self.tags)
         return names[rule.parent], names[rule.left], names[rule.right], rule.probability
@@ -315,8 +339,6 @@ class Parser(TreeParser):
     ) -> list[Analysis]:
         encoded, too_long = self._encoded(window, max_length)
         results = {place: self._flat(window[place], "too long") for place in too_long}
-        for sentence in (each for each in window if not any(each.is_word)):
-            forbidden_spans(sentence)  # refuses constraints on words that are not there
         for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
             word_ids, lengths = padded([encoded[place] for place in places], self.device)
             found = decode(

@@ -17,8 +17,12 @@ from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.naming import SystemKind, kind_of, split_name
+from ramify.parser.base import TreeParser
+from ramify.parser.ensemble import Ensemble
 from ramify.parser.evaluate import predict
 from ramify.parser.loading import load, reads_text
+from ramify.parser.members import Member, open_member
+from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.model_folder import LEARNT_FROM_TEXT, METRICS, part, read_config
 
 
@@ -33,6 +37,15 @@ class System:
     group: str
     """Runs of one system share it: a name given by hand, or all of a model's settings but the seed"""
     config: dict[str, Any] = field(default_factory=dict)
+    members: tuple[System, ...] = ()
+    """Of an average"""
+
+    @classmethod
+    def average(cls, members: Sequence[System]) -> System:
+        """Of models and files of trees."""
+        if len(members) < 2:
+            raise RamifyError("An average needs two members or more; give more models or files of trees.")
+        return cls("average", f"average of {len(members)}", Path(), "average", members=tuple(members))
 
     @classmethod
     def of(cls, kind: SystemKind, text: str) -> System:
@@ -41,7 +54,7 @@ class System:
         name = given or text
         config: dict[str, Any] = {}
         if kind == "model":
-            config = _config_of_rules(path, name) if path.is_file() else read_config(path)
+            config = _config_of_rules(path, name) if path.is_file() else _config(path, name)
         group = _settings_but_seed(config) if kind == "model" and not given else name
         return cls(kind, name, path, group, config)
 
@@ -66,8 +79,20 @@ class System:
             return found if self.name == str(self.path) else [replace(each, system=self.name) for each in found]
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
-        parser = load(self.path, device)
+        if self.kind == "average":
+            parser: TreeParser = Ensemble([member.opened(device) for member in self.members])
+        else:
+            parser = load(self.path, device)
         return [predict(parser, gold, self.name, decoder, on_sentence, seed, branching_prior=branching_prior)]
+
+    def opened(self, device: str) -> Member:
+        """As a member of an average."""
+        return open_member(self.path if self.name == str(self.path) else f"{self.name}={self.path}", device)
+
+
+def _config(path: Path, name: str) -> dict[str, Any]:
+    """What is known of a model; of an ensemble only how it was made to read trees."""
+    return {"words": read_ensemble(path)[1], "ensemble": name} if is_ensemble(path) else read_config(path)
 
 
 def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
@@ -77,7 +102,8 @@ def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
 
 def common_rule(systems: Sequence[System]) -> WordRule | None:
     """The rule for words that the models were trained with; None where no model has one."""
-    models = (system for system in systems if system.kind == "model")
+    every = (each for system in systems for each in (system, *system.members))
+    models = (system for system in every if system.kind == "model")
     # A model that was learnt from text goes with any rule.
     rules = {str(model.config["words"]): model.name for model in models if model.config["words"] != LEARNT_FROM_TEXT}
     if len(rules) > 1:
@@ -95,8 +121,8 @@ def evaluate_systems(
     decoder: str = "mbr",
     device: str = "auto",
     seed: int = 0,
-    on_sentence: Callable[[], None] = lambda: None,
     branching_prior: float = 0.0,
+    on_sentence: Callable[[], None] = lambda: None,
 ) -> list[Evaluation]:
     """The scores of each system and, after the runs of one that has several, their mean."""
     groups: dict[str, list[System]] = {}
@@ -169,5 +195,6 @@ def _settings_but_seed(config: dict[str, Any]) -> str:
             # A setting that was not there yet is one that was not given.
             if name not in ("seed", "device", "checkpoint_minutes") and value is not None
         }
-    told = {"settings": settings, **{name: config.get(name) for name in ("model", "grammar", "words", "data")}}
+    names = ("model", "grammar", "words", "data", "teachers", "ensemble")
+    told = {"settings": settings, **{name: config.get(name) for name in names}}
     return json.dumps(told, sort_keys=True)

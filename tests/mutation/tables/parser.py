@@ -93,6 +93,11 @@ GROUPS = (
             Mutant("TreeParser.analyse", "constraints=Constraints.of(constraints)", "constraints=None"),
             Mutant("TreeParser.parse", "constraints=constraints)", "constraints=None)"),
             Mutant("ConstraintTally.watch", " and log_p > -math.inf", ""),
+            Mutant(
+                "parser.ensemble:_trees",
+                "[torch.from_numpy(forbidden)] = -torch.inf",
+                "[torch.from_numpy(forbidden)] = 0",
+            ),
             Mutant("compare", "(*first.options, *second.options)", "first.options"),
             Mutant("cli.parse:parse", '"branching-prior": branching_prior or None', '"branching-prior": None'),
             Mutant("cli.parse:_made_of", "return checksum(constraints)", "return None"),
