@@ -14,6 +14,8 @@ from ramify.corpus.brackets import read_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.constraints import Constraints
 from ramify.corpus.streaming import WINDOW
+from ramify.corpus.text import TextRules
+from ramify.parser.ensemble import _trees
 from tests.command import Finished
 from tests.command import ramify as command
 from tests.structures.brute_force import bracketings
@@ -113,6 +115,17 @@ def test_a_file_of_constraints_on_the_command_line(model, tmp_path, decoder):
     assert 0 < probabilities[0] < 1
     mean = np.log([probabilities[0], probabilities[2]]).mean()
     assert f"2 of 3; mean log-probability of constraints {mean:.4f} nats." in result.stderr
+
+
+def test_the_average_keeps_out_spans_that_no_member_has():
+    """With nothing to choose by, the tree that is cut in the middle would win."""
+    plain = TextRules().sentence("a b c d")
+    constrained = replace(plain, constraints=Constraints((), [(0, 2)]))
+    tables = dict.fromkeys(range(2), np.zeros((5, 5), np.float32))
+    found = _trees(tables, [plain, constrained], 0.0)
+    assert [0, 2] in found[0].tolist()
+    assert [0, 2] not in found[1].tolist()
+    assert len(found[1]) == 3
 
 
 def test_the_probability_stands_under_a_drawn_tree(model):
