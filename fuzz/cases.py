@@ -45,7 +45,17 @@ _EXPERIMENTS = [
     "[0, 1]\n",
     "'a'\n",
 ]
-PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES, *_EXPERIMENTS]
+_CONSTRAINTS = [
+    *("[", "]", "{", "}", "\\[", "\\}", " [a b] ", " {a b} "),
+    *(
+        '{"must": [[0, 2]]}\n',
+        '{"must_not": [[1, 3], [0, 2]]}\n',
+        '{"must": [[0, 3]], "must_not": [[',
+        "[0, 3], ",
+        "{}\n",
+    ),
+]
+PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES, *_EXPERIMENTS, *_CONSTRAINTS]
 ENCODINGS = ["utf-8", "utf-8-sig", "latin-1", "utf-16", "gb18030", "shift_jis"]
 
 _MANY = 30_000

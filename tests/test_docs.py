@@ -54,6 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         trees = "".join(write_brackets(parse) + "\n" for parse in parses)
         (place / "treebank" / f"{name}.trees").write_text(trees)
     (place / "sentences.txt").write_text("".join(" ".join(p.words) + "\n" for p in treebank["train"]))
+    (place / "constraints.jsonl").write_text('{"must": [[0, 2]]}\n' + "{}\n" * (len(treebank["train"]) - 1))
     (place / "prose.txt").write_text(PROSE)
     parsed = place / "treebank_3" / "parsed" / "mrg" / "wsj"
     for section in range(2, 24):

@@ -93,6 +93,13 @@ Sentences = Annotated[
 ]
 Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
+BranchingPrior = Annotated[
+    float,
+    typer.Option(
+        help="Added to the score of every span that ends where its sentence does: above 0 favours right branching. For "
+        "the decoders mbr and mbr-labelled."
+    ),
+]
 Decoder = Annotated[
     Literal["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample"],
     typer.Option(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ramify.cli.common import Decoder, Device, Trees, app, existing_models, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, Trees, app, existing_models, notes
 from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words, gold_for
 from ramify.errors import RamifyError
 from ramify.naming import check_model, kind_of, split_name
@@ -42,6 +42,7 @@ def compare(
     other_trees: Trees = None,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
+    branching_prior: BranchingPrior = 0.0,
     words: Words = "auto",
     max_length: MaxLength = None,
     samples: Annotated[int, typer.Option(min=1, help="How often sentences are drawn, and sides swapped.")] = 10_000,
@@ -66,13 +67,20 @@ def compare(
     with counting(notes, "sentences") as on_sentence:
         # Of random trees the first draw: a test is between two lists of trees.
         first, second = (
-            system.predictions(gold, decoder=decoder, device=device, seed=seed, on_sentence=on_sentence)[0]
+            system.predictions(
+                gold,
+                decoder=decoder,
+                device=device,
+                seed=seed,
+                on_sentence=on_sentence,
+                branching_prior=branching_prior,
+            )[0]
             for system in sides
         )
     ours, theirs = (count_spans(gold.spans, each.spans, gold.lengths, convention).f1 for each in (first, second))
     found = compare_f1(ours, theirs, samples, seed)
     names, means = (first.system, second.system), (100 * float(ours.mean()), 100 * float(theirs.mean()))
-    signature = gold.signature(convention)
+    signature = gold.signature(convention, tuple(dict.fromkeys((*first.options, *second.options))))
     if as_json:
         systems_told = [
             {"system": each.system, "sentence_f1": mean, "failures": each.failures}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ramify.cli.common import Decoder, Device, app, existing_models, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, app, existing_models, notes
 from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
@@ -62,6 +62,7 @@ def evaluate(
     ] = False,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
+    branching_prior: BranchingPrior = 0.0,
     words: Words = "auto",
     max_length: MaxLength = None,
     evalb: Annotated[bool, typer.Option("--evalb", help="Labelled brackets too, as EVALB counts them.")] = False,
@@ -101,6 +102,7 @@ def evaluate(
             convention=convention,
             with_evalb=evalb,
             decoder=decoder,
+            branching_prior=branching_prior,
             device=device,
             seed=seed,
             on_sentence=on_sentence,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from ramify.cli.common import Decoder, Device, Input, Model, Models, Sentences, Trees, app, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, Input, Model, Models, Sentences, Trees, app, notes
 from ramify.cli.output import LineOutput
 from ramify.errors import RamifyError
 from ramify.naming import split_name
 
 if TYPE_CHECKING:
     from ramify.corpus.sentence import Sentence
-    from ramify.corpus.streaming import Pause, SentenceStream
+    from ramify.corpus.streaming import Pause
     from ramify.parser.base import TreeParser
 
 Tokenise = Annotated[
@@ -41,6 +41,15 @@ MaxLength = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(min=1, help="Do not parse sentences of more words. \\[default: as long as memory allows]"),
 ]
+INLINE = "inline"
+Constraints = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="inline|FILE",
+        help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} around words of the "
+        'text, or a file with a line of JSON for each sentence, such as {"must": \\[\\[0, 3]]}.',
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 
 
@@ -54,6 +63,8 @@ def parse(
     ] = "brackets",
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
+    branching_prior: BranchingPrior = 0.0,
+    constraints: Constraints = None,
     seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
     input: Input = "auto",
     tokenise: Tokenise = None,
@@ -70,25 +81,33 @@ def parse(
     Several models, or models and trees of other parsers, are averaged: the tree with the highest sum of their span
     posteriors. A sentence that cannot be derived, or that is too long, gets a flat tree and is reported at the end.
     """
-    from ramify.cli.tally import Tally
+    from ramify.cli.tally import ConstraintTally, Tally
     from ramify.parser import FORMATS
     from ramify.parser.ensemble import load_several
     from ramify.terminal import tree_format
 
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be resumed: they depend on the sentences before; leave out --resume.")
-    options = {"format": format, "posteriors": posteriors, "decoder": decoder, "max-length": max_length}
+    options = {
+        "format": format,
+        "posteriors": posteriors,
+        "decoder": decoder,
+        "max-length": max_length,
+        "branching-prior": branching_prior or None,
+        "constraints": _made_of(constraints),
+    }
     made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     # A file is UTF-8, whatever standard output can show.
     written = FORMATS[tree_format() if format == "pretty" and out is None else format]
     _check_apart(file, out)
     with LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty") as output:
         parser = load_several([*model, *(trees or ())], device)
-        tally = Tally(strict, parser)
-        with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-            analyses = tally.watch(parser.analyse_many(sentences, decoder, seed, max_length))
+        tally, constrained = Tally(strict, parser), ConstraintTally()
+        with _sentences(file, input, parser, tokenise, split_sentences, output, constraints) as sentences:
+            found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior)
+            analyses = constrained.watch(tally.watch(found))
             output.write(written(analysis, posteriors) for analysis in analyses)
-    _report(*tally.lines())
+    _report(*tally.lines(), *constrained.lines())
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -130,6 +149,17 @@ def _check_apart(file: Path, out: Path | None) -> None:
         raise RamifyError(f"{out}: is the file that is read; give another name for the result.")
 
 
+def _made_of(constraints: str | None) -> str | None:
+    """The checksum of a file of constraints, which is refused if it does not exist; `inline` as it is."""
+    from ramify.storage.model_folder import checksum
+
+    if constraints is None or constraints == INLINE:
+        return constraints
+    if not Path(constraints).is_file():
+        raise RamifyError(f"{constraints}: there is no such file of constraints; check its name, or give inline.")
+    return checksum(constraints)
+
+
 def _report(*lines: str) -> None:
     for line in lines:
         notes.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -148,21 +178,35 @@ def _made_with(
 
 @contextmanager
 def _sentences(
-    file: Path, kind: Input, parser: TreeParser, tokenise: str | None, split: bool | None, output: LineOutput
+    file: Path,
+    kind: Input,
+    parser: TreeParser,
+    tokenise: str | None,
+    split: bool | None,
+    output: LineOutput,
+    constraints: str | None = None,
 ) -> Iterator[Iterable[Sentence | Pause]]:
     """The sentences still to be done, read as the model's text is read, and a bar where it can be seen."""
+    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, without_trees
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.terminal import reading_progress
 
     rules = parser.text_rules
     if tokenise is not None:
         rules = rules.with_tokeniser(tokenise)  # refused before anything is read
+    if constraints == INLINE:
+        rules = InlineRules.of(rules)
     with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:
         stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes)
-        yield _remaining(stream, output)
+        read: Iterable[Sentence | Pause] = stream
+        if constraints == INLINE:
+            read = without_trees(stream)
+        elif constraints is not None:
+            read = ConstrainedStream(stream, Path(constraints))
+        yield _remaining(read, stream.source, output)
 
 
-def _remaining(stream: SentenceStream, output: LineOutput) -> Iterator[Sentence | Pause]:
+def _remaining(stream: Iterable[Sentence | Pause], source: str, output: LineOutput) -> Iterator[Sentence | Pause]:
     """Without the sentences that were done before; nobody waits for the lines of a file, so it gets no pauses."""
     from ramify.corpus.streaming import Pause
 
@@ -171,7 +215,7 @@ def _remaining(stream: SentenceStream, output: LineOutput) -> Iterator[Sentence 
     there = sum(1 for _ in islice(sentences, done))
     if there < done:
         raise RamifyError(
-            f"{stream.source}: has {there:,} sentences, but {done:,} were done before; give what was read then, or "
+            f"{source}: has {there:,} sentences, but {done:,} were done before; give what was read then, or "
             "start again with --overwrite."
         )
     yield from items if output.out is None else sentences

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -63,6 +64,32 @@ class Tally:
             yield log_space_told(self.in_log_space)
         if self._agreement is not None:
             yield from collapse_lines(self._agreement.collapsed())
+
+
+class ConstraintTally:
+    """Counts sentences with constraints as they pass, and adds up how probable their constraints are."""
+
+    def __init__(self) -> None:
+        self._sentences = self._constrained = 0
+        self._log_probabilities: list[float] = []
+
+    def watch(self, results: Iterable[Analysis]) -> Iterator[Analysis]:
+        """The same results, counted."""
+        for result in results:
+            self._sentences += 1
+            self._constrained += bool(result.sentence.constraints)
+            log_p = result.constraint_log_probability
+            if log_p is not None and log_p > -math.inf:
+                self._log_probabilities.append(log_p)
+            yield result
+
+    def lines(self) -> Iterator[str]:
+        """How many sentences had constraints and how probable these are on average, where a tree can meet them."""
+        if not self._constrained:
+            return
+        log_p = self._log_probabilities
+        mean = f"; mean log-probability of constraints {math.fsum(log_p) / len(log_p):.4f} nats" if log_p else ""
+        yield f"Sentences with constraints: {self._constrained:,} of {self._sentences:,}{mean}."
 
 
 class LikelihoodTotals:

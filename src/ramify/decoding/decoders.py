@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ramify.decoding.best_trees import DECODERS as BY_POSTERIORS
 from ramify.decoding.best_trees import mbr
+from ramify.decoding.constrained import Forbidden, without
 from ramify.errors import RamifyError
 from ramify.models import Grammar, Model
 from ramify.models.batches import WordIds, memory_batches, padded
@@ -42,6 +43,8 @@ class Decoded:
     """(N,)"""
     in_log_space: bool = False
     """Whether float32 could not hold its numbers"""
+    constraint_log_probability: float | None = None
+    """log p(constraints | w); None without constraints, and where the model has no likelihood"""
 
 
 def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: float = 0.0) -> None:
@@ -81,20 +84,29 @@ def decode(
     decoder: str,
     seeds: Sequence[tuple[int, int]],
     branching_prior: float = 0.0,
+    forbidden: Forbidden | None = None,
 ) -> list[Decoded]:
-    """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled."""
+    """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled.
+
+    No parse has a forbidden span. The posteriors of a grammar are those given that, log p(w) is not.
+    """
     if not isinstance(grammar, Grammar):
         found = grammar.marginals(word_ids, lengths)
         found.spans.clamp_(max=1)
         found.log_partition.fill_(math.nan)  # not log p(w)
         decoded = _unlabelled if found.best_label is None else _by_posteriors
-        return [decoded(found, b, spans) for b, spans in enumerate(mbr(found, lengths, branching_prior))]
-    pcfg, cost = grammar.with_cost(word_ids, lengths)
+        trees = mbr(without(forbidden, found), lengths, branching_prior)
+        return [decoded(found, b, spans) for b, spans in enumerate(trees)]
+    unconstrained, cost = grammar.with_cost(word_ids, lengths)
+    pcfg = unconstrained if forbidden is None else unconstrained.forbid(forbidden.mask)
     found, in_log_space = _marginals(pcfg)
     by_posteriors = decoder in BY_POSTERIORS
-    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](found, lengths, branching_prior)
+    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](without(forbidden, found), lengths, branching_prior)
+    of_constraints = {} if forbidden is None else forbidden.condition(unconstrained, found)
     found.log_partition.sub_(cost)
-    result = [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
+    result = [
+        _by_posteriors(found, b, spans, bool(in_log_space[b]), of_constraints.get(b)) for b, spans in enumerate(trees)
+    ]
     if by_posteriors:
         return result
     if bool(in_log_space.any()):
@@ -112,17 +124,6 @@ def _trees(pcfg: PCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[T
     if decoder == "viterbi-rank" and isinstance(pcfg, LowRankPCFG):
         return pcfg.argmax_with_components()
     return pcfg.argmax()
-
-
-@torch.no_grad()
-def best_trees(grammar: Grammar, sentence: tuple[Tensor, Tensor], count: int) -> list[Tree]:
-    """The most probable labelled trees of one sentence, best first."""
-    return grammar.forward(*sentence).top_k(count)[0]
-
-
-def entropy(grammar: Grammar, sentence: tuple[Tensor, Tensor]) -> float:
-    """The entropy of one sentence's posterior over derivations, in nats."""
-    return float(grammar.forward(*sentence).to(torch.float64).entropy())
 
 
 @torch.no_grad()
@@ -147,7 +148,13 @@ def _unlabelled(found: Marginals, b: int, spans: NDArray[np.int32]) -> Decoded:
     return Decoded(math.nan, posteriors, spans, no_labels, along, no_tags, np.ones(N, np.float32))
 
 
-def _by_posteriors(found: Marginals, b: int, spans: NDArray[np.int32], in_log_space: bool = False) -> Decoded:
+def _by_posteriors(
+    found: Marginals,
+    b: int,
+    spans: NDArray[np.int32],
+    in_log_space: bool = False,
+    constraint_log_probability: float | None = None,
+) -> Decoded:
     """A tree with the most probable label of each of its spans, and tag of each word."""
     assert found.best_label is not None
     assert found.best_label_posterior is not None
@@ -164,6 +171,7 @@ def _by_posteriors(found: Marginals, b: int, spans: NDArray[np.int32], in_log_sp
         found.best_tag[b, :N].cpu().numpy(),
         found.best_tag_posterior[b, :N].cpu().numpy(),
         in_log_space,
+        constraint_log_probability,
     )
 
 

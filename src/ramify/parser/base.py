@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import nltk
 import numpy as np
 from numpy.typing import NDArray
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.constraints import Constraints, forbidden_spans
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
@@ -24,6 +26,8 @@ NO_LABEL = "X"
 """Of constituents found by a parser without labels"""
 GivenSentence = str | Sequence[str] | Sentence
 """A string, read as the model's text is read; its tokens; or a sentence that was read already."""
+GivenConstraints = Constraints | Mapping[str, Any] | None
+"""Also in terms of JSON, such as `{"must": [[0, 3]], "must_not": [[4, 6]]}`"""
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,13 @@ class TreeParser(ABC):
         """The same as `analyse_many`: a stream of sentences, in order."""
         return self.analyse_many(sentences, decoder)
 
-    def parse(self, sentence: GivenSentence) -> nltk.Tree:
+    def parse(self, sentence: GivenSentence, constraints: GivenConstraints = None) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
 
         Its root is `TOP`. Without a derivation it is flat; `Analysis.failure` tells such a tree from others.
+        `constraints` as for `analyse`.
         """
-        return self.analyse(sentence).parse.to_nltk()
+        return self.analyse(sentence, constraints=constraints).parse.to_nltk()
 
     def parse_many(
         self,
@@ -115,8 +120,16 @@ class TreeParser(ABC):
         """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""
         return self.analyse(sentence).posteriors
 
-    def analyse(self, sentence: GivenSentence, decoder: str = "mbr", seed: int = 0) -> Analysis:
-        """The parse of one sentence with its probability and posteriors."""
+    def analyse(
+        self, sentence: GivenSentence, decoder: str = "mbr", seed: int = 0, constraints: GivenConstraints = None
+    ) -> Analysis:
+        """The parse of one sentence with its probability and posteriors.
+
+        `constraints` are spans of tokens that must or must not be constituents: `Constraints`, or a dictionary such as
+        `{"must": [[0, 3]], "must_not": [[4, 6]]}`.
+        """
+        if constraints is not None:
+            sentence = replace(self._sentence(sentence), constraints=Constraints.of(constraints))
         return next(self.analyse_many([sentence], decoder, seed))
 
     def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[list[Sentence]]:
@@ -129,6 +142,8 @@ class TreeParser(ABC):
         for given in sentences:
             if not isinstance(given, Pause):
                 window.append(self._sentence(given))
+                if not any(window[-1].is_word):
+                    forbidden_spans(window[-1])  # refuses constraints on words that are not there
             if window and (len(window) == WINDOW or isinstance(given, Pause)):
                 yield window
                 window = []

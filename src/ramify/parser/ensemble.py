@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.constraints import forbidden_spans
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import Pause
@@ -105,7 +106,7 @@ class Ensemble(TreeParser):
         views = [*zip(*(list(member.views(words, max_length)) for member in self.members), strict=True)]
         posteriors = [self._mean(of_members) for of_members in views]
         tables = {place: mean for place, mean in enumerate(posteriors) if mean is not None and len(mean) > 2}
-        trees = _trees(tables, branching_prior)
+        trees = _trees(tables, window, branching_prior)
         labels = dict(zip(trees, self.label_trees([words[place] for place in trees], [*trees.values()]), strict=True))
         for place, sentence in enumerate(window):
             if place not in trees:
@@ -183,8 +184,10 @@ def _spans_of_words(analysis: Analysis) -> Spans:
     return spans
 
 
-def _trees(tables: Mapping[int, NDArray[np.float32]], branching_prior: float) -> dict[int, Spans]:
-    """The best tree of each table of span scores, a few of like size at a time."""
+def _trees(
+    tables: Mapping[int, NDArray[np.float32]], window: Sequence[Sentence], branching_prior: float
+) -> dict[int, Spans]:
+    """The best tree of each table of span scores that meets all constraints, a few of like size at a time."""
     order = iter(sorted(tables, key=lambda place: len(tables[place])))
     found: dict[int, Spans] = {}
     while places := list(islice(order, DECODED_AT_ONCE)):
@@ -192,6 +195,8 @@ def _trees(tables: Mapping[int, NDArray[np.float32]], branching_prior: float) ->
         scores = torch.zeros(len(places), sizes[-1], sizes[-1])
         for row, place, size in zip(scores, places, sizes, strict=True):
             row[:size, :size] = torch.from_numpy(tables[place])
+            if (forbidden := forbidden_spans(window[place])) is not None:
+                row[:size, :size][torch.from_numpy(forbidden)] = -torch.inf
         found |= zip(places, best_trees(scores, torch.tensor(sizes) - 1, branching_prior), strict=True)
     return found
 

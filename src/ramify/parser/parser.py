@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ import nltk
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.constraints import forbidden_spans
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
@@ -22,15 +23,8 @@ from ramify.corpus.streaming import Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
-from ramify.decoding.decoders import (
-    Decoded,
-    best_trees,
-    check_decoder,
-    decode,
-    entropy,
-    labels_of_trees,
-    log_probabilities,
-)
+from ramify.decoding.constrained import Forbidden
+from ramify.decoding.decoders import Decoded, check_decoder, decode, labels_of_trees, log_probabilities
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
@@ -153,6 +147,7 @@ class Parser(TreeParser):
         """The distribution over the trees of a batch of sentences, words alone: posteriors, samples, constraints.
 
         `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
+        Of a sentence with constraints, those over the trees that meet them.
         """
         given = [self._sentence(sentence) for sentence in sentences]
         if not given:
@@ -161,7 +156,9 @@ class Parser(TreeParser):
         for sentence, words in zip(given, encoded, strict=True):
             if not len(words):
                 raise RamifyError(f"{sentence.where or 'A sentence'}: has no words, so it has no trees.")
-        return self.grammar.forward(*padded(encoded, self.device))
+        pcfg = self.grammar.forward(*padded(encoded, self.device))
+        forbidden = Forbidden.of(list(map(forbidden_spans, given)), pcfg.longest, self.device)
+        return pcfg if forbidden is None else pcfg.forbid(forbidden.mask)
 
     @property
     def has_likelihood(self) -> bool:  # type: ignore[override]
@@ -195,7 +192,7 @@ class Parser(TreeParser):
         _check_count(count)
         check_decoder(self.grammar, "viterbi")
         given = self._sentence(sentence)
-        found = best_trees(self.grammar, self._alone(given), count)
+        found = self._alone(given).top_k(count)[0]
         parses = (with_punctuation(given, self._parse(given.words, each)) for each in found)
         return [(parse.to_nltk(), each.log_weight) for parse, each in zip(parses, found, strict=True)]
 
@@ -204,7 +201,7 @@ class Parser(TreeParser):
 
         Of a low-rank grammar, over trees with a rank component at every rule: an upper bound.
         """
-        return entropy(self.grammar, self._alone(self._sentence(sentence)))
+        return float(self._alone(self._sentence(sentence)).to(torch.float64).entropy())
 
     def log_probabilities(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[float]:
         """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
@@ -316,12 +313,10 @@ class Parser(TreeParser):
         names = (*self.labels, *self.tags)
         return names[rule.parent], names[rule.left], names[rule.right], rule.probability
 
-    def _alone(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
-        """One sentence as a batch; refused if it has no words or does not fit into memory."""
-        if not any(sentence.is_word):
-            raise RamifyError(f"{sentence.where or 'The sentence'}: has no words, so it has no trees.")
-        check_fits(self._ready, sum(sentence.is_word), sentence.where)
-        return padded([self.vocabulary.encode(sentence.words)], self.device)
+    def _alone(self, sentence: Sentence) -> PCFG:
+        """The distribution over the trees of one sentence; refused if it has no words or does not fit into memory."""
+        check_fits(self.grammar, sum(sentence.is_word), sentence.where)
+        return self.distributions([sentence])
 
     def _encoded(self, window: Sequence[Sentence], max_length: int | None) -> tuple[list[WordIds], set[int]]:
         """The words by their numbers, and the places of sentences beyond the limit or the free memory, left empty."""
@@ -345,12 +340,15 @@ class Parser(TreeParser):
         encoded, too_long = self._encoded(window, max_length)
         results = {place: self._flat(window[place], "too long") for place in too_long}
         for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
+            word_ids, lengths = padded([encoded[place] for place in places], self.device)
             found = decode(
                 self._ready,
-                *padded([encoded[place] for place in places], self.device),
+                word_ids,
+                lengths,
                 decoder,
                 [seeds[place] for place in places],
                 branching_prior,
+                Forbidden.of([forbidden_spans(window[place]) for place in places], word_ids.shape[1], self.device),
             )
             for place, decoded in zip(places, found, strict=True):
                 results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
@@ -368,9 +366,13 @@ class Parser(TreeParser):
 
     def _analysis(self, sentence: Sentence, found: Decoded, unknown: NDArray[np.bool_]) -> Analysis:
         failure = _failure(found.log_probability, len(found.tags))
+        given = found.constraint_log_probability
+        if given == -np.inf:
+            failure = "constraints"
         if failure:
-            return Analysis.flat(sentence, unknown, failure, [self.tags[t] for t in found.tags])
-        return Analysis.put_together(
+            flat = Analysis.flat(sentence, unknown, failure, [self.tags[t] for t in found.tags])
+            return replace(flat, log_probability=found.log_probability, constraint_log_probability=given)
+        analysis = Analysis.put_together(
             sentence,
             self._parse(sentence.words, found),
             found.log_probability,
@@ -380,6 +382,7 @@ class Parser(TreeParser):
             unknown,
             found.in_log_space,
         )
+        return analysis if given is None else replace(analysis, constraint_log_probability=given)
 
 
 def _failure(log_probability: float, words: int) -> Failure | None:
