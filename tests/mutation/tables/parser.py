@@ -4,6 +4,25 @@ from tests.mutation.mutants import Group, Mutant
 
 GROUPS = (
     Group(
+        "parser, ensembles",
+        ("test_ensembles.py",),
+        (
+            Mutant("Ensemble._mean", "weight / total", "1 / len(having)"),
+            Mutant("Ensemble._mean", "if not view.failure", ""),
+            Mutant("_put_together", "* labels.label_posteriors", ""),
+            Mutant("_parts", "weight * own / total", "weight"),
+            Mutant("labels_of_trees", "pcfg.forbid(spans_not_in(trees, pcfg.longest))", "pcfg"),
+            Mutant("MemberAgreement.collapsed", "with_others[row] < FAR * usual", "with_others[row] > FAR * usual"),
+            Mutant("MemberAgreement.collapsed", "len(self.names) > 2", "True"),
+            Mutant("MemberAgreement.add", "length < SHORTEST", "False"),
+            Mutant("_inner_spans", "(spans[:, 1] - spans[:, 0] < length)", "True"),
+            Mutant("CommonTextRules._agreed", "other.words != sentence.words", "False"),
+            Mutant("CommonTextRules.with_tokeniser", "each.with_tokeniser(code)", "each"),
+            Mutant("_member", 'checksum(member) != record.get("sha256")', "False"),
+            Mutant("best_trees", "chart[:length, length] += branching_prior", "chart[0, :length] += branching_prior"),
+        ),
+    ),
+    Group(
         "parser",
         (
             "structures/test_distributions.py",
