@@ -54,7 +54,8 @@ Model = Annotated[
     typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.", callback=_existing_model),
 ]
 Sentences = Annotated[
-    Path, typer.Argument(help="Sentences, one a line, plain prose, or bracketed trees; - reads standard input.")
+    Path,
+    typer.Argument(help="Sentences, one a line, plain prose, bracketed trees, or CoNLL-U; - reads standard input."),
 ]
 Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]

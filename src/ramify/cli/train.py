@@ -68,7 +68,10 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
 @_with_settings
 def train(
     data: Annotated[
-        Path, typer.Argument(help="Sentences, plain prose, bracketed trees, or a folder of any.", callback=_existing)
+        Path,
+        typer.Argument(
+            help="Sentences, plain prose, bracketed trees, CoNLL-U, or a folder of any.", callback=_existing
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder to leave the model in.")],
     dev: Annotated[

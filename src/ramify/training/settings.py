@@ -52,7 +52,7 @@ class Settings(ModelOptions):
     )
     patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.")
     clip: float = setting(3.0, "Cut the gradient's norm here.")
-    input: str = setting("auto", "What DATA is: text, brackets, or auto, which looks how it begins.")
+    input: str = setting("auto", "What DATA is: text, brackets, conllu, or auto, which looks how it begins.")
     words: str = setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
     tokenise: str = setting("none", "Language of plain prose to tokenise (en, fr ... or xx for any); none: at spaces.")
     split_sentences: bool = setting(False, "Find the sentences of plain prose; else every line is one.")
