@@ -59,6 +59,10 @@ Sentences = Annotated[
 ]
 Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
+Heads = Annotated[
+    Literal["projective", "constituents"],
+    typer.Option(help="Heads of models that have them: any projective tree, or one that fits the constituents."),
+]
 Decoder = Annotated[
     Literal["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample"],
     typer.Option(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from ramify.cli.common import Decoder, Device, Input, Model, Sentences, app, notes
+from ramify.cli.common import Decoder, Device, Heads, Input, Model, Sentences, app, notes
 from ramify.cli.output import LineOutput
 from ramify.errors import RamifyError
 
@@ -49,10 +49,11 @@ def parse(
     model: Model,
     file: Sentences = Path("-"),
     format: Annotated[
-        Literal["brackets", "json", "pretty", "spans"], typer.Option(help="What to print for each sentence.")
+        Literal["brackets", "json", "pretty", "spans", "conllu"], typer.Option(help="What to print for each sentence.")
     ] = "brackets",
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
+    heads: Heads = "projective",
     seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
     input: Input = "auto",
     tokenise: Tokenise = None,
@@ -74,15 +75,15 @@ def parse(
 
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be resumed: they depend on the sentences before; leave out --resume.")
-    options = {"format": format, "posteriors": posteriors, "decoder": decoder, "max-length": max_length}
+    options = {"format": format, "posteriors": posteriors, "decoder": decoder, "max-length": max_length, "heads": heads}
     made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
     # A file is UTF-8, whatever standard output can show.
     written = FORMATS[tree_format() if format == "pretty" and out is None else format]
     _check_apart(file, out)
-    with LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty") as output:
+    with LineOutput(out, resume, overwrite, made_with, one_line_each=format not in ("pretty", "conllu")) as output:
         parser, tally = load(model, device), Tally(strict)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-            analyses = tally.watch(parser.analyse_many(sentences, decoder, seed, max_length))
+            analyses = tally.watch(parser.analyse_many(sentences, decoder, seed, max_length, heads))
             output.write(written(analysis, posteriors) for analysis in analyses)
     _report(*tally.lines())
 

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ramify.corpus.brackets import read_brackets
+from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse
@@ -29,6 +29,8 @@ UNSPECIFIED = "_"
 """What a column holds that says nothing"""
 CONSTITUENCY = "# constituency = "
 """The comment in which Stanza keeps the constituents of a sentence"""
+_ROOT = "ROOT"
+"""The label of Stanza's outermost bracket"""
 
 # Nine digits are more than any sentence needs; Python refuses to convert thousands of them.
 _ID = re.compile(r"([0-9]{1,9})(?:([-.])([0-9]{1,9}))?", re.ASCII)
@@ -270,3 +272,28 @@ def _check_columns(comment: str, where: str) -> None:
         raise RamifyError(
             f"{where}: the columns are not the ten of CoNLL-U ({' '.join(COLUMNS)}); convert the file to them first."
         )
+
+
+def write_conllu(sentence: Sentence, tags: Sequence[str], tree: Parse, heads: Sequence[int] | None) -> str:
+    """A sentence with a line for each token and a line end after the last; without tokens an empty string.
+
+    The tags of words are XPOS; UPOS says which tokens are punctuation. Relations have no names: `root`, `punct` for
+    punctuation and `dep`, or `_` without heads. The tree is a comment.
+    """
+    if not sentence.offsets:
+        return ""
+    text, words = "", []
+    following = [start for start, _ in sentence.offsets[1:]]
+    for place, token in enumerate(sentence.tokens):
+        is_word, tag = sentence.is_word[place], tags[place]
+        joined = place < len(following) and following[place] == sentence.offsets[place][1]
+        text += token + ("" if joined or place == len(following) else " ")
+        head, relation = UNSPECIFIED, UNSPECIFIED
+        if heads is not None:
+            head = str(heads[place])
+            relation = "root" if head == "0" else "dep" if is_word else "punct"
+        upos, xpos = (UNSPECIFIED, tag) if is_word else (PUNCTUATION_TAG, UNSPECIFIED)
+        misc = "SpaceAfter=No" if joined else UNSPECIFIED
+        columns = (str(place + 1), token, UNSPECIFIED, upos, xpos, UNSPECIFIED, head, relation, UNSPECIFIED, misc)
+        words.append("\t".join(columns) + "\n")
+    return f"# text = {text}\n{CONSTITUENCY}{write_brackets(tree, _ROOT)}\n{''.join(words)}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import WordRule, remove_non_words
-from ramify.corpus.conllu import read_conllu
+from ramify.corpus.conllu import ConlluSentence, read_conllu
 from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.punctuation import Punctuation
@@ -134,6 +134,19 @@ def read_sentences(
         )
     dropped = {"blank lines": blank_lines} if blank_lines else {}
     return Corpus(parses, next(iter(kinds)), str(path), checksum.hexdigest(), dropped)
+
+
+def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
+    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS tells punctuation from words."""
+    file = Path(path)
+    checksum = hashlib.sha256()
+    with opened(file) as raw:
+        lines = decoded_lines(_hashed(LineReader(raw, str(file)), checksum), str(file))
+        sentences = list(read_conllu(lines, str(file)))
+    if not sentences:
+        raise RamifyError(f"{file}: there is no sentence in it; give a file in CoNLL-U.")
+    parses = [unparsed(sentence.with_words(TextRules().punctuation)) for sentence in sentences]
+    return Corpus(parses, "conllu", str(file), checksum.hexdigest()), sentences
 
 
 def learn_splitter(path: str | Path, split: str | None = None) -> Splitter:

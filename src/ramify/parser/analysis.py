@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.corpus.brackets import write_brackets
+from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UnknownCount
@@ -72,6 +73,9 @@ class Analysis:
     """Why the sentence has no parse; None where it has one or, having fewer than two words, needs none"""
     in_log_space: bool = False
     """Whether float32 could not hold its numbers, so that it was computed again in log space"""
+    heads: tuple[int, ...] | None = None
+    """The head of each token: 0 for the root, else its place counted from 1; punctuation depends on the nearest word.
+    None for models without heads and sentences without a parse"""
 
     @property
     def tree(self) -> nltk.Tree:
@@ -113,12 +117,14 @@ class Analysis:
         tag_posteriors: NDArray[np.float32],
         unknown: NDArray[np.bool_],
         in_log_space: bool = False,
+        heads: NDArray[np.int64] | None = None,
     ) -> Analysis:
         """From the analysis of the words alone: the other tokens return to their places."""
         parse = with_punctuation(sentence, words)
+        of_tokens = None if heads is None else heads_with_punctuation(heads.tolist(), sentence.is_word)
         if all(sentence.is_word):
             found = posteriors, label_posteriors, tag_posteriors, tuple(unknown.tolist())
-            return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space)
+            return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space, heads=of_tokens)
         place = np.flatnonzero(sentence.is_word)
         N = len(sentence.is_word)
         all_posteriors = np.zeros((N + 1, N + 1), np.float32)
@@ -126,11 +132,11 @@ class Analysis:
         all_tag_posteriors = np.ones(N, np.float32)
         all_tag_posteriors[place] = tag_posteriors
         found = all_posteriors, label_posteriors, all_tag_posteriors, _of_tokens(sentence, unknown)
-        return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space)
+        return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space, heads=of_tokens)
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
         """In terms of JSON: the text, tokens and where they are in it, tags, unknown words, constituents [i, j, label],
-        log p(w), and why there is no parse if there is none.
+        log p(w), and why there is no parse if there is none; heads from models that have them.
         """
         parse = self.parse
         record: dict[str, object] = {
@@ -143,6 +149,8 @@ class Analysis:
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
             "failure": self.failure,
         }
+        if self.heads is not None:
+            record["heads"] = list(self.heads)
         if with_posteriors:
             spans = parse.spans
             record["posteriors"] = {
@@ -172,6 +180,21 @@ def with_punctuation(sentence: Sentence, words: Parse) -> Parse:
     tags[place] = words.tags
     spans = np.stack([place[words.spans[:, 0]], place[words.spans[:, 1] - 1] + 1], axis=1).astype(np.int32)
     return Parse(sentence.tokens, tuple(tags), spans, words.labels)
+
+
+def heads_with_punctuation(heads: Sequence[int], is_word: Sequence[bool]) -> tuple[int, ...]:
+    """The heads of all tokens, counted from 1 with 0 for the root, from the heads of the words among themselves.
+
+    Every other token depends on the nearest word, of two equally near on the left one. A projective tree stays
+    projective: between a token and the nearest word there are only tokens that depend on that word, and an arc over the
+    token has this word at one end or below it.
+    """
+    places = np.flatnonzero(is_word) + 1
+    found = np.zeros(len(is_word), np.int64)
+    found[places - 1] = np.concatenate([[0], places])[list(heads)]
+    for token in np.flatnonzero(np.logical_not(is_word)) + 1:
+        found[token - 1] = places[np.abs(places - token).argmin()]
+    return tuple(found.tolist())
 
 
 def _rounded(values: NDArray[np.float32]) -> list[float]:
@@ -222,10 +245,17 @@ def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:
     )
 
 
+def as_conllu(analysis: Analysis, with_posteriors: bool = False) -> str:
+    """A line for each token, heads where the model has them, the tree in a comment, and a blank line after it."""
+    tree = _with_posteriors(analysis) if with_posteriors else analysis.parse
+    return write_conllu(analysis.sentence, analysis.parse.tags, tree, analysis.heads)
+
+
 FORMATS: dict[str, Callable[..., str]] = {
     "brackets": as_brackets,
     "json": as_json,
     "pretty": as_pretty,
     "ascii": partial(as_pretty, with_ascii=True),
     "spans": as_spans,
+    "conllu": as_conllu,
 }

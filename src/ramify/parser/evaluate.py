@@ -10,14 +10,19 @@ import numpy as np
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
+from ramify.decoding.dependencies import HeadDecoder
+from ramify.errors import RamifyError
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
 from ramify.evaluation.coverage import Coverage, Likelihood
+from ramify.evaluation.dependencies import NO_HEAD, GoldHeads, HeadPrediction
 from ramify.evaluation.failures import Failure, by_reason
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.parser.parser import Parser
+
+NO_HEADS = "{} has no heads; score its trees against bracketed trees, or train a family with heads."
 
 
 def evaluate(
@@ -89,3 +94,28 @@ def predict(
         failures=by_reason(failures, (place + 1 for place in gold.places)),
         in_log_space=in_log_space,
     )
+
+
+def predict_heads(
+    parser: Parser,
+    gold: GoldHeads,
+    name: str,
+    decoder: str = "mbr",
+    heads: HeadDecoder = "projective",
+    on_sentence: Callable[[], None] = lambda: None,
+    seed: int = 0,
+) -> HeadPrediction:
+    """The heads that a parser gives the words of the gold sentences; refused if the model has none."""
+    found, failures, in_log_space = [], [], 0
+    words = gold.words
+    sentences = [Sentence.from_tokens(parse.words) for parse in words.parses]
+    for analysis in parser.analyse_many(sentences, decoder, seed, heads=heads):
+        if analysis.heads is None and analysis.failure is None:
+            raise RamifyError(NO_HEADS.format(name))
+        nothing = (NO_HEAD,) * len(analysis.parse)
+        found.append(np.array(nothing if analysis.heads is None else analysis.heads, np.int64))
+        failures.append(analysis.failure)
+        in_log_space += analysis.in_log_space
+        on_sentence()
+    by_failure = by_reason(failures, (place + 1 for place in words.places))
+    return HeadPrediction(f"{name} ({decoder})", found, by_failure, in_log_space)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.decoding.decoders import Decoded, best_trees, check_decoder, decode, entropy, log_probabilities
+from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
@@ -37,7 +38,6 @@ from ramify.structures.pcfg import PCFG, Rule
 
 MOST_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""
-
 
 GivenSentence = str | Sequence[str] | Sentence
 """A string, read as the model's text is read; its tokens; or a sentence that was read already."""
@@ -196,22 +196,24 @@ class Parser:
         decoder: str = "mbr",
         seed: int = 0,
         max_length: int | None = None,
+        heads: HeadDecoder = "projective",
     ) -> Iterator[Analysis]:
         """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream.
 
-        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree.
+        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree. `heads` is for
+        models that have them: the best projective tree, or the best one in which all `constituents` have one head.
         """
         check_decoder(self._ready, decoder, seed)
-        _check_max_length(max_length)
-        done = 0
+        _check_positive("max_length", max_length)
+        decoding, done = partial(decode, decoder=decoder, heads=heads), 0
         for window in self._windows(sentences):
             seeds = [(seed, done + place) for place in range(len(window))]
-            yield from self._analyse_window(window, decoder, seeds, max_length)
+            yield from self._analyse_window(window, decoding, seeds, max_length)
             done += len(window)
 
     def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
         """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
-        _check_count(count)
+        _check_positive("count", count)
         check_decoder(self.grammar, "viterbi")
         given = self._sentence(sentence)
         found = best_trees(self.grammar, self._alone(given), count)
@@ -231,7 +233,7 @@ class Parser:
 
     def score_many(self, sentences: Iterable[GivenSentence | Pause], max_length: int | None = None) -> Iterator[Scored]:
         """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
-        _check_max_length(max_length)
+        _check_positive("max_length", max_length)
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
             found, in_log_space = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
@@ -266,7 +268,7 @@ class Parser:
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
         if max_length < 2:
             raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
-        _check_count(count)
+        _check_positive("count", count)
         if seed < 0:
             raise RamifyError(f"seed is {seed}, but must be at least 0.")
         sampler = Sampler(self.grammar, np.random.default_rng(seed))
@@ -282,7 +284,7 @@ class Parser:
 
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
-        _check_count(count)
+        _check_positive("count", count)
         if symbol is not None and symbol not in self.labels:
             raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; they are {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
@@ -291,7 +293,7 @@ class Parser:
 
     def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:
         """The most probable words of a preterminal."""
-        _check_count(count)
+        _check_positive("count", count)
         if tag not in self.tags and self.grammar:
             raise RamifyError(f"{tag!r} is not a preterminal of this grammar; they are {', '.join(self.tags)}.")
         found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
@@ -343,17 +345,17 @@ class Parser:
         return list(map(self.vocabulary.encode, words)), too_long
 
     def _analyse_window(
-        self, window: list[Sentence], decoder: str, seeds: Sequence[tuple[int, int]], max_length: int | None
+        self,
+        window: list[Sentence],
+        decoding: Callable[..., list[Decoded]],
+        seeds: Sequence[tuple[int, int]],
+        max_length: int | None,
     ) -> list[Analysis]:
         encoded, too_long = self._encoded(window, max_length)
         results = {place: self._flat(window[place], "too long") for place in too_long}
         for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
-            found = decode(
-                self._ready,
-                *padded([encoded[place] for place in places], self.device),
-                decoder,
-                [seeds[place] for place in places],
-            )
+            word_ids, lengths = padded([encoded[place] for place in places], self.device)
+            found = decoding(self._ready, word_ids, lengths, seeds=[seeds[place] for place in places])
             for place, decoded in zip(places, found, strict=True):
                 results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
         return [results.get(place) or self._flat(sentence) for place, sentence in enumerate(window)]
@@ -381,6 +383,7 @@ class Parser:
             found.tag_posteriors,
             unknown,
             found.in_log_space,
+            found.heads,
         )
 
 
@@ -389,11 +392,6 @@ def _failure(log_probability: float, words: int) -> Failure | None:
     return "no derivation" if words > 1 and log_probability == -np.inf else None
 
 
-def _check_max_length(max_length: int | None) -> None:
-    if max_length is not None and max_length < 1:
-        raise RamifyError(f"max_length is {max_length}, but must be at least 1.")
-
-
-def _check_count(count: int) -> None:
-    if count < 1:
-        raise RamifyError(f"count is {count}, but must be at least 1.")
+def _check_positive(name: str, number: int | None) -> None:
+    if number is not None and number < 1:
+        raise RamifyError(f"{name} is {number}, but must be at least 1.")
