@@ -58,7 +58,7 @@ GROUPS = (
             Mutant(
                 "_settings_but_seed", '("seed", "device", "checkpoint_minutes")', '("device", "checkpoint_minutes")'
             ),
-            Mutant("_mean_row", "likelihood.index(min(likelihood))", "likelihood.index(max(likelihood))"),
+            Mutant("systems:_rows", "likelihood.index(min(likelihood))", "likelihood.index(max(likelihood))"),
             Mutant("predict", "counts = counts + reliability_counts", "counts = reliability_counts"),
         ),
     ),
