@@ -30,6 +30,7 @@ from ramify.evaluation.dependencies import (
 )
 from ramify.models import Model, register
 from ramify.parser.analysis import heads_with_punctuation
+from ramify.parser.drawing import with_head_words
 from ramify.structures.distribution import Marginals
 from tests.command import ramify as command
 from tests.decoding.test_dependencies import is_projective, is_tree
@@ -211,6 +212,14 @@ def test_a_model_with_heads_has_them_in_its_analyses(model, without_heads):
     other = ramify.load(without_heads)("the dog barks")
     assert other.heads is None
     assert "heads" not in other.as_record()
+
+
+def test_drawn_trees_show_the_head_of_every_constituent_that_has_one(model):
+    drawn = command("parse", "-m", model, "--format", "pretty", given="the dog , barks\n").stdout
+    assert "X[barks]" in drawn
+    assert drawn.count("[") == 2
+    parse = parse_from("abcd", "____", [(0, 4), (0, 2), (2, 4)], "XYZ")
+    assert with_head_words(parse, (3, 0, 4, 2)).labels == ("X[b]", "Y", "Z[d]")
 
 
 def test_systems_are_scored_by_the_command(model, gold_file):

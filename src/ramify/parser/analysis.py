@@ -21,7 +21,7 @@ from ramify.corpus.vocabulary import UnknownCount
 from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
-from ramify.parser.drawing import draw
+from ramify.parser.drawing import draw, with_head_words
 
 
 @dataclass(frozen=True)
@@ -220,10 +220,15 @@ def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
-    """The tree drawn with lines, top down, and a blank line after it; in brackets if it is too deep to be drawn."""
+    """The tree drawn with lines, top down, and a blank line after it; in brackets if it is too deep to be drawn.
+
+    Constituents show their head words if the model has heads.
+    """
     parse = _with_posteriors(analysis) if with_posteriors else analysis.parse
     if not len(parse):
         return ""
+    if analysis.heads is not None:
+        parse = with_head_words(parse, analysis.heads)
     try:
         return draw(parse.to_nltk(), with_ascii)
     except RecursionError:
