@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -29,11 +30,14 @@ from ramify.evaluation.dependencies import (
     without_punctuation,
 )
 from ramify.models import Model, register
-from ramify.parser.analysis import heads_with_punctuation
+from ramify.parser.analysis import Analysis, heads_with_punctuation
 from ramify.parser.drawing import with_head_words
+from ramify.parser.evaluate import predict_heads
 from ramify.structures.distribution import Marginals
+from ramify.terminal import failure_lines
 from tests.command import ramify as command
 from tests.decoding.test_dependencies import is_projective, is_tree
+from tests.test_conllu import BAD_HEADS, BAD_WORDS, word
 
 GOLD = """\
 # sent_id = 1
@@ -53,6 +57,7 @@ GOLD = """\
 2	sleeps	_	VERB	_	_	0	root	_	_
 
 """
+FIRST = GOLD.partition("\n\n")[0] + "\n\n"
 
 
 def random_tree(length: int, seed: int) -> tuple[int, ...]:
@@ -236,6 +241,23 @@ def test_systems_are_scored_by_the_command(model, gold_file):
     assert "Directed accuracy by length" in shown
 
 
+def test_no_head_of_a_sentence_without_a_parse_counts_as_right(gold_file):
+    class Failing:
+        def analyse_many(self, sentences, decoder, seed, heads):  # noqa: ARG002
+            unknown = np.zeros(4, bool)
+            yield Analysis.flat(sentences[0], unknown, "too long")
+            yield dataclasses.replace(Analysis.flat(sentences[1], unknown[:2]), heads=(2, 0))
+
+    gold = load_gold_heads(gold_file)
+    prediction = predict_heads(Failing(), gold, "failing", heads="constituents")  # type: ignore[arg-type]
+    found = score_heads(gold, prediction)
+    assert found.system == "failing (mbr, constituents)"
+    assert found.failures == {"too long": (1,)}
+    assert found.scores.directed == found.scores.undirected == pytest.approx(100 * 2 / 6)
+    [line] = failure_lines([found], 2, "None of their heads counts as right.")
+    assert line.endswith("None of their heads counts as right.")
+
+
 def test_runs_get_a_row_for_their_mean(gold_file):
     result = command(
         "evaluate", "--baseline", "a=left-chain", "--baseline", "a=right-chain", gold_file, "--json"
@@ -264,6 +286,25 @@ def test_what_makes_no_sense_on_heads_is_refused(gold_file, arguments, message):
     result = command("evaluate", *arguments, gold_file)
     assert result.returncode == 2
     assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("name", [*BAD_HEADS, "tabs lost", "broken ID", "overlapping ranges"])
+@pytest.mark.parametrize("side", ["gold", "predicted"])
+def test_evaluation_reports_a_damaged_file_in_one_sentence(gold_file, tmp_path: Path, side, name):
+    bad = tmp_path / "bad.conllu"
+    text, message = BAD_HEADS.get(name) or BAD_WORDS[name]
+    bad.write_text(FIRST + text + "\n")
+    given = ["--baseline", "left-chain", bad] if side == "gold" else ["--predicted", bad, gold_file]
+    if side == "predicted":
+        words = [line.split("\t") for line in text.splitlines() if line.split("\t")[0].isdecimal()]
+        rows = [word(n, columns[1], n - 1) for n, columns in enumerate(words, start=1)]
+        gold_file.write_text(FIRST + "".join(rows) + "\n\n")
+    result = command("evaluate", *given)
+    assert result.returncode == 2
+    complaint = " ".join(result.stderr.split())
+    assert complaint.startswith(f"error: {bad}, line ")
+    if name in BAD_HEADS:
+        assert message.partition(": ")[2].partition(" in line ")[0] in complaint
 
 
 def test_a_model_without_heads_and_a_chain_without_trees_are_refused(without_heads, gold_file, tmp_path: Path):

@@ -40,9 +40,9 @@ class GoldHeads:
 
     def signature(self) -> str:
         """What must stand beside a score for it to be compared."""
-        told_by = "UPOS" if self.all_tagged else "UPOS or, where it is missing, form"
+        decided_by = "UPOS" if self.all_tagged else "UPOS or, where it is missing, form"
         lengths = f"sentences of {range_name(SHORTEST, self.words.longest)} words"
-        return self.words.signed("heads, root included", f"punctuation removed by {told_by}", lengths)
+        return self.words.signed("heads, root included", f"punctuation removed by {decided_by}", lengths)
 
 
 def load_gold_heads(file: str | Path, longest: int | None = None) -> GoldHeads:

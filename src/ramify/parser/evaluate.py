@@ -118,4 +118,5 @@ def predict_heads(
         in_log_space += analysis.in_log_space
         on_sentence()
     by_failure = by_reason(failures, (place + 1 for place in words.places))
-    return HeadPrediction(f"{name} ({decoder})", found, by_failure, in_log_space)
+    how = decoder if heads == "projective" else f"{decoder}, {heads}"
+    return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space)
