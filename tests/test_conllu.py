@@ -59,6 +59,11 @@ def test_tokens_are_the_syntactic_words():
     assert (first.where, second.where) == ("file, line 3", "file, line 13")
 
 
+def test_empty_nodes_are_counted_after_each_word():
+    (found,) = sentences(word("0.1") + word(1) + word("1.1") + word("1.2") + word(2, head=1) + word("2.1") + "\n")
+    assert found.head_numbers() == (0, 1)
+
+
 def test_upos_tells_punctuation_and_where_it_is_missing_the_rule_for_text():
     second = sentences(GOOD)[1]
     assert second.with_words(Punctuation()).is_word == (True, True, False, False)
@@ -214,6 +219,7 @@ def test_training_takes_the_words_and_learns_what_is_punctuation(tmp_path: Path)
     assert data.text_rules.sentence("Oui - % !").is_word == (True, True, False, False)
     kept = prepare(file, None, Settings(punctuation="keep"))
     assert {len(parse) for parse in kept.train.parses} == {4, 6}
+    assert kept.text_rules.sentence("Oui !").is_word == (True, True)
     with pytest.raises(RamifyError, match="is CoNLL-U, so UPOS tells which tokens are words"):
         prepare(file, None, Settings(words="ptb"))
     with pytest.raises(RamifyError, match="holds CoNLL-U, already split into sentences"):
