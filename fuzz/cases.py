@@ -54,7 +54,19 @@ _CONLLU = [
     "1.1\tc\t_\t_\t_\t_\t_\t_\t_\t_\n",
     "# sent_id = 1\n",
 ]
-PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES, *_EXPERIMENTS, *_CONLLU]
+_CONSTRAINTS = [
+    *("[", "]", "{", "}", "\\[", "\\}", " [a b] ", " {a b} "),
+    *(
+        '{"must": [[0, 2]]}\n',
+        '{"must_not": [[1, 3], [0, 2]]}\n',
+        '{"must": [[0, 3]], "must_not": [[',
+        "[0, 3], ",
+        "{}\n",
+    ),
+]
+PIECES = [
+    *(*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES, *_EXPERIMENTS, *_CONLLU, *_CONSTRAINTS),
+]
 ENCODINGS = ["utf-8", "utf-8-sig", "latin-1", "utf-16", "gb18030", "shift_jis"]
 
 _MANY = 30_000

@@ -17,6 +17,8 @@ from typing import get_args
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.cleaning import ALL_WORDS, WordRule, guess_word_rule, remove_non_words
 from ramify.corpus.conllu import read_conllu, write_conllu
+from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules
+from ramify.corpus.constraints import forbidden_spans, spans_with_trees
 from ramify.corpus.guessing import Kind
 from ramify.corpus.lines import decoded_lines
 from ramify.corpus.prepare.ctb import at_mark_up, chinese_encoding
@@ -27,7 +29,7 @@ from ramify.corpus.prepare.spmrl import with_plain_punctuation, without_features
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.reading import AS_IS, read_sentences, unparsed
 from ramify.corpus.rule_files import read_rules, write_rules
-from ramify.corpus.streaming import SentenceStream
+from ramify.corpus.streaming import Pause, SentenceStream
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
@@ -133,6 +135,27 @@ def prose(data: bytes, scratch: Path) -> None:
 
 
 @_or_one_sentence
+def inline_constraints(data: bytes, _scratch: Path) -> None:
+    """Brackets disappear from the text, and what is left of the sentence has a tree."""
+    sentence = InlineRules.of(AS_IS).sentence(data.decode("utf-8", "replace").replace("\0", ""), "data, line 1")
+    forbidden = forbidden_spans(sentence)
+    assert (forbidden is None) == (sentence.constraints is None)
+    assert forbidden is None or spans_with_trees(forbidden)[0, len(sentence.words)]
+
+
+@_or_one_sentence
+def constraint_lines(data: bytes, scratch: Path) -> None:
+    """Constraints of a file that are accepted leave the sentence a tree."""
+    (scratch / "text").write_text("the old man saw a dog\n" * data.count(b"\n"))
+    (scratch / "constraints").write_bytes(data)
+    stream = SentenceStream(scratch / "text", "text", AS_IS, None)
+    for sentence in ConstrainedStream(stream, scratch / "constraints"):
+        assert not isinstance(sentence, Pause)
+        forbidden = forbidden_spans(sentence)
+        assert forbidden is None or spans_with_trees(forbidden)[0, 6]
+
+
+@_or_one_sentence
 def vocabulary(data: bytes, scratch: Path) -> None:
     """A vocabulary that loads is saved as it was."""
     file = scratch / "vocab.txt"
@@ -225,17 +248,7 @@ def results(data: bytes, scratch: Path) -> None:
 
 
 _CHECKS = (
-    brackets,
-    conllu,
-    text_lines,
-    files,
-    prose,
-    vocabulary,
-    rules,
-    passages,
-    manifest,
-    options,
-    experiment,
-    results,
+    *(brackets, conllu, text_lines, files, prose, inline_constraints, constraint_lines, vocabulary, rules, passages),
+    *(manifest, options, experiment, results),
 )
 CHECKS: dict[str, Check] = {check.__name__: check for check in _CHECKS}

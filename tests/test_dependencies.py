@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 import ramify
+from ramify.corpus.brackets import read_brackets
 from ramify.corpus.conllu import read_conllu, write_conllu
+from ramify.corpus.constraints import Constraints
 from ramify.corpus.sentence import Sentence
+from ramify.corpus.streaming import WINDOW
 from ramify.corpus.tree import parse_from
 from ramify.decoding.dependencies import projective_heads
 from ramify.errors import RamifyError
@@ -29,10 +32,12 @@ from ramify.evaluation.dependencies import (
     score_heads,
     without_punctuation,
 )
+from ramify.evaluation.tree_lookup import TreeLookup
 from ramify.models import Model, register
 from ramify.parser.analysis import Analysis, heads_with_punctuation
 from ramify.parser.drawing import with_head_words
 from ramify.parser.evaluate import predict_heads
+from ramify.parser.systems import System, evaluate_heads
 from ramify.structures.distribution import Marginals
 from ramify.terminal import failure_lines
 from tests.command import ramify as command
@@ -219,6 +224,67 @@ def test_a_model_with_heads_has_them_in_its_analyses(model, without_heads):
     assert "heads" not in other.as_record()
 
 
+def test_an_average_has_no_heads_but_an_ensemble_of_one_has_those_of_its_model(model, without_heads, gold_file):
+    parser, gold = ramify.load(model), load_gold_heads(gold_file)
+    for heads in ("projective", "constituents"):
+        (alone,) = ramify.Ensemble([parser]).analyse_many(["the dog barks loudly"], heads=heads)
+        (expected,) = parser.analyse_many(["the dog barks loudly"], heads=heads)
+        assert alone.heads == expected.heads
+    both = ramify.Ensemble([parser, without_heads])
+    assert both("the dog barks").heads is None
+    with pytest.raises(RamifyError, match=r"^both has no heads; score its trees against bracketed trees"):
+        predict_heads(both, gold, "both")
+    average = System.average([System.of("model", str(folder)) for folder in (model, without_heads)])
+    with pytest.raises(RamifyError, match=r"^average of 2 has no heads"):
+        evaluate_heads([average], gold)
+
+
+def test_heads_that_fit_the_constituents_follow_constraints_and_prior(model, gold_file):
+    parser = ramify.load(model)
+    sentence = Sentence.from_tokens(["the", "dog", "barks", "loudly"])
+    constrained = dataclasses.replace(sentence, constraints=Constraints([(0, 2), (0, 3)]))
+    left = ((0, 4), (0, 3), (0, 2))
+    for each, prior in ((constrained, 0.0), (sentence, -9.0)):
+        (found,) = parser.analyse_many([each], branching_prior=prior, heads="constituents")
+        assert tuple(map(tuple, found.parse.spans.tolist())) == left
+        # In left-branching constituents the right chain is possible.
+        assert found.heads == (2, 3, 4, 0)
+    gold = load_gold_heads(gold_file)
+    (row,) = evaluate_heads([System.of("model", str(model))], gold, heads="constituents", branching_prior=-9.0)
+    assert row.scores == score_heads(gold, chain_prediction("right-chain", gold)).scores
+    assert "| branching prior -9 |" in row.signature
+    shown = command("evaluate", "-m", model, gold_file, "--branching-prior", -9).stdout
+    assert "branching prior -9" in " ".join(shown.split())
+
+
+def test_resuming_needs_the_same_heads(model, tmp_path: Path):
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_bytes(b"the dog barks\n" * WINDOW + b"\xff\n")
+    given = ("parse", "-m", model, text, "--format", "json", "--out", out)
+    assert command(*given).returncode == 2
+    text.write_text("the dog barks\n" * (WINDOW + 1))
+    refused = command(*given, "--heads", "constituents", "--resume")
+    assert "was begun with another heads (projective, not constituents)" in " ".join(refused.stderr.split())
+    assert command(*given, "--resume").returncode == 0
+
+
+def test_trees_in_comments_of_conllu_are_members_of_an_average(tmp_path: Path):
+    trees = ["(ROOT (S (NP (D the) (N dog)) (V barks) (. .)))", "(ROOT (S (D a) (X (N cat) (V sleeps))))"]
+    parses = list(read_brackets(trees, "trees"))
+    blocks = [write_conllu(Sentence.from_tokens(parse.words), parse.tags, parse, None) for parse in parses]
+    (tmp_path / "other.conllu").write_text("\n".join(blocks) + "\n")
+    (tmp_path / "other.trees").write_text("\n".join(trees))
+    found, expected = (TreeLookup(tmp_path / f"other.{ending}") for ending in ("conllu", "trees"))
+    for parse in reversed(parses):
+        words = [word for word in parse.words if word != "."]
+        assert found.spans_of(words).tolist() == expected.spans_of(words).tolist()
+    ensemble = ramify.Ensemble([tmp_path / "other.conllu"])
+    assert (1, 3) in map(tuple, ensemble("a cat sleeps").parse.spans.tolist())
+    (tmp_path / "bare.conllu").write_text(GOLD)
+    with pytest.raises(RamifyError, match="has no comment '# constituency"):
+        TreeLookup(tmp_path / "bare.conllu")
+
+
 def test_drawn_trees_show_the_head_of_every_constituent_that_has_one(model):
     drawn = command("parse", "-m", model, "--format", "pretty", given="the dog , barks\n").stdout
     assert "X[barks]" in drawn
@@ -243,7 +309,7 @@ def test_systems_are_scored_by_the_command(model, gold_file):
 
 def test_no_head_of_a_sentence_without_a_parse_counts_as_right(gold_file):
     class Failing:
-        def analyse_many(self, sentences, decoder, seed, heads):  # noqa: ARG002
+        def analyse_many(self, sentences, decoder, seed, branching_prior, heads):  # noqa: ARG002
             unknown = np.zeros(4, bool)
             yield Analysis.flat(sentences[0], unknown, "too long")
             yield dataclasses.replace(Analysis.flat(sentences[1], unknown[:2]), heads=(2, 0))
@@ -279,6 +345,10 @@ def test_runs_get_a_row_for_their_mean(gold_file):
             "holds heads, not trees; leave out --words, --convention and --evalb",
         ),
         (["--baseline", "left-chain", "--words", "none"], "holds heads, not trees"),
+        (
+            ["--predicted", "a.conllu", "--predicted", "b.conllu", "--average"],
+            "holds heads, and an average has none; leave out --average, or give bracketed trees.",
+        ),
         (["--baseline", "left-chain", "--max-length", "1"], "max-length"),
     ],
 )

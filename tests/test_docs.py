@@ -19,6 +19,7 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import Sentence
 from ramify.experiments.reading import read_plan
+from ramify.experiments.recipe import recipe_from
 from ramify.report.making import sections_of
 from ramify.report.reading import read_runs
 from ramify.report.render.csv import table_csv
@@ -46,6 +47,10 @@ def is_experiment(content: str) -> bool:
     return "models" in tomllib.loads(content)
 
 
+def is_recipe(content: str) -> bool:
+    return "student" in tomllib.loads(content)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the files that the commands name."""
@@ -64,6 +69,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (place / "ud" / f"{name}.conllu").write_text("\n".join(blocks_of) + "\n")
     shutil.copy(place / "ud" / "test.conllu", place / "other.conllu")
     (place / "sentences.txt").write_text("".join(" ".join(p.words) + "\n" for p in treebank["train"]))
+    (place / "constraints.jsonl").write_text('{"must": [[0, 2]]}\n' + "{}\n" * (len(treebank["train"]) - 1))
     (place / "prose.txt").write_text(PROSE)
     parsed = place / "treebank_3" / "parsed" / "mrg" / "wsj"
     for section in range(2, 24):
@@ -74,6 +80,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (place / "mrg").mkdir(exist_ok=True)
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
     (place / "experiment.toml").write_text(next(content for content in toml_blocks() if is_experiment(content)))
+    (place / "recipe.toml").write_text(next(content for content in toml_blocks() if is_recipe(content)))
     make_folder(place / "runs" / "paper", {"main": (["en", "de"], FAMILIES[2:])})
     (place / "docs").mkdir()
     (place / "docs" / "example").symlink_to(EXAMPLE)
@@ -156,7 +163,9 @@ def test_make_targets_exist():
 
 def test_settings_in_the_docs_are_settings(tmp_path):
     for content in toml_blocks():
-        if not is_experiment(content):
+        if is_recipe(content):
+            assert recipe_from(tomllib.loads(content), "docs", {}).runs
+        elif not is_experiment(content):
             (tmp_path / "settings.toml").write_text(content)
             load_settings(tmp_path / "settings.toml", {})
 
@@ -166,7 +175,7 @@ def test_experiments_in_the_docs_are_experiments(place):
     for content in experiments:
         (place / "another.toml").write_text(content)
         assert read_plan(place / "another.toml").runs
-    assert len(experiments) == 2
+    assert len(experiments) == 3
 
 
 def test_links_lead_somewhere():

@@ -28,7 +28,14 @@ def page() -> str:
 
 def _section(name: str, value: Any) -> str:
     if inspect.isclass(value):
-        members = "".join(_member(name, attribute, value) for attribute in vars(value) if _is_shown(attribute, value))
+        # Inherited from our own classes too: readers do not care where a method is written.
+        owners = {
+            attribute: base
+            for base in reversed(value.__mro__)
+            if base.__module__.startswith("ramify")
+            for attribute in vars(base)
+        }
+        members = "".join(_member(name, each, owner) for each, owner in owners.items() if _is_shown(each, owner))
         return f"\n## `ramify.{name}`\n\n{_text(value)}\n{_fields(value)}{members}"
     return f"\n## `ramify.{name}{_signature(value)}`\n\n{_text(value)}\n"
 

@@ -7,12 +7,15 @@ from ramify.runtime.lazy import attributes_from
 from ramify.version import VERSION as __version__  # noqa: N811
 
 if TYPE_CHECKING:
+    from ramify.corpus.constraints import Constraints
     from ramify.models import Model, register
-    from ramify.parser import Analysis, Evaluation, Parser, evaluate, load
+    from ramify.parser import Analysis, Ensemble, Evaluation, Parser, evaluate, load
     from ramify.training import Settings, fit, train
 
 __all__ = [
     "Analysis",
+    "Constraints",
+    "Ensemble",
     "Evaluation",
     "Model",
     "Parser",
@@ -35,7 +38,8 @@ def __dir__() -> list[str]:
 
 __getattr__ = attributes_from(
     __name__,
-    dict.fromkeys(("Analysis", "Evaluation", "Parser", "evaluate", "load"), "ramify.parser")
+    dict.fromkeys(("Analysis", "Ensemble", "Evaluation", "Parser", "evaluate", "load"), "ramify.parser")
+    | {"Constraints": "ramify.corpus.constraints"}
     | dict.fromkeys(("Model", "register"), "ramify.models")
     | dict.fromkeys(("Settings", "fit", "train"), "ramify.training"),
 )

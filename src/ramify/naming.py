@@ -10,7 +10,7 @@ from ramify.evaluation.baselines import BASELINES
 
 CONFIG = "config.json"
 """What every model folder has"""
-SystemKind = Literal["model", "predicted", "baseline"]
+SystemKind = Literal["model", "predicted", "baseline", "average"]
 
 
 def split_name(text: str) -> tuple[str, Path]:

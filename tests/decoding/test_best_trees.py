@@ -47,9 +47,28 @@ def test_the_result_is_a_tree_in_preorder():
         assert spans.tolist() == sorted(spans.tolist(), key=lambda s: (s[0], -s[1]))
 
 
-def test_ties_go_to_the_lowest_split():
-    right_branching = [[0, 4], [1, 4], [2, 4]]
-    assert best_trees(torch.zeros(1, 5, 5), torch.tensor([4]))[0].tolist() == right_branching
+def test_ties_go_to_the_middle():
+    assert best_trees(torch.zeros(1, 5, 5), torch.tensor([4]))[0].tolist() == [[0, 4], [0, 2], [2, 4]]
+
+
+def test_ties_favour_neither_branching():
+    """With nothing to choose by, as many spans end where their sentence does as begin where it does."""
+    lengths = torch.arange(2, 60)
+    trees = best_trees(torch.zeros(len(lengths), 60, 60), lengths)
+    at_the_start = sum(int((spans[:, 0] == 0).sum()) for spans in trees)
+    at_the_end = sum(int((spans[:, 1] == len(spans) + 1).sum()) for spans in trees)
+    assert at_the_start == pytest.approx(at_the_end, rel=0.1)
+
+
+def test_the_branching_prior_is_added_to_spans_that_end_with_the_sentence():
+    lengths = torch.tensor([6, 4])
+    scores = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(5))
+    added = scores.clone()
+    for b, length in enumerate(lengths):
+        added[b, :, length] += 0.4
+    assert [s.tolist() for s in best_trees(scores, lengths, 0.4)] == [s.tolist() for s in best_trees(added, lengths)]
+    assert best_trees(scores, lengths, 10.0)[1].tolist() == [[0, 4], [1, 4], [2, 4]]
+    assert [0, 3] in best_trees(scores, lengths, -10.0)[1].tolist()
 
 
 def test_scores_are_left_alone():
@@ -68,7 +87,12 @@ def vectorised_best_trees(scores: torch.Tensor, lengths: torch.Tensor) -> list[l
         starts = np.arange(posts - width)[:, None]
         ends, middles = starts + width, starts + np.arange(1, width)
         halves = best[:, starts, middles] + best[:, middles, ends]
-        choice = halves.argmax(-1)  # numpy promises the first of equals
+        # Of equals the nearest to the middle; of two equally near ones the second where the middle is odd.
+        distance = np.abs(2 * middles - starts - ends)
+        of_two = np.where((starts + ends) // 2 % 2 == 1, -middles, middles)
+        order = np.lexsort((np.broadcast_to(of_two, distance.shape), distance), axis=-1)
+        first = np.take_along_axis(halves, np.broadcast_to(order, halves.shape), -1).argmax(-1)
+        choice = np.take_along_axis(np.broadcast_to(order, halves.shape), first[..., None], -1)[..., 0]
         rows, columns = starts[:, 0], ends[:, 0]
         best[:, rows, columns] += np.take_along_axis(halves, choice[..., None], -1)[..., 0]
         split[:, rows, columns] = rows + 1 + choice

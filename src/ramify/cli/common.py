@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Optional
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
 from ramify.corpus.guessing import Kind
-from ramify.naming import check_model
+from ramify.errors import RamifyError
+from ramify.naming import check_model, split_name
 
 
 class _Group(TyperGroup):
@@ -53,6 +54,40 @@ Model = Annotated[
     Path,
     typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.", callback=_existing_model),
 ]
+
+
+def existing_models(given: list[str] | None) -> list[str] | None:
+    """Refuse a name that no model folder has, before torch is loaded."""
+    for text in given or ():
+        check_model(split_name(text)[1])
+    return given
+
+
+def _existing_trees(given: list[str] | None) -> list[str] | None:
+    for text in given or ():
+        if not split_name(text)[1].is_file():
+            raise RamifyError(f"{text}: there is no such file of trees; check the name.")
+    return given
+
+
+Models = Annotated[
+    list[str],
+    typer.Option(
+        "-m",
+        "--model",
+        help="Model folder, or NAME=FOLDER; several are averaged.",
+        callback=existing_models,
+        show_default=False,
+    ),
+]
+Trees = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--trees",
+        help="File of another parser's trees of the same sentences, averaged with the models; any number of them.",
+        callback=_existing_trees,
+    ),
+]
 Sentences = Annotated[
     Path,
     typer.Argument(help="Sentences, one a line, plain prose, bracketed trees, or CoNLL-U; - reads standard input."),
@@ -62,6 +97,13 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
 Heads = Annotated[
     Literal["projective", "constituents"],
     typer.Option(help="Heads of models that have them: any projective tree, or one that fits the constituents."),
+]
+BranchingPrior = Annotated[
+    float,
+    typer.Option(
+        help="Added to the score of every span that ends where its sentence does: above 0 favours right branching. For "
+        "the decoders mbr and mbr-labelled."
+    ),
 ]
 Decoder = Annotated[
     Literal["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample"],

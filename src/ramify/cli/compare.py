@@ -8,32 +8,41 @@ from typing import Annotated
 
 import typer
 
-from ramify.cli.common import Decoder, Device, app, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, Trees, app, existing_models, notes
 from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words, gold_for
+from ramify.errors import RamifyError
 from ramify.naming import check_model, kind_of, split_name
 
 
-def _existing_side(text: str) -> str:
-    if kind_of(text) == "model":
-        check_model(split_name(text)[1])
-    return text
+def _existing_sides(given: list[str]) -> list[str]:
+    for text in given:
+        if kind_of(text) == "model":
+            check_model(split_name(text)[1])
+    return given
 
 
-Side = Annotated[
-    str,
-    typer.Argument(
-        help="Model folder or rules (.pcfg), file of trees, or name of a baseline.", callback=_existing_side
-    ),
-]
-
-
-@app.command(epilog="Example: ramify compare right runs/mine test.trees")
+@app.command(
+    epilog="Example: ramify compare right runs/mine test.trees, or "
+    "ramify compare runs/mine -m runs/one -m runs/two test.trees"
+)
 def compare(
-    a: Side,
-    b: Side,
+    systems: Annotated[
+        list[str],
+        typer.Argument(
+            help="Two systems, each a model folder or rules (.pcfg), a file of trees, or the name of a baseline; with "
+            "-m and --trees one, and the other is their average.",
+            callback=_existing_sides,
+        ),
+    ],
     trees: Gold,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("-m", "--model", help="Model folder of an average, any number of them.", callback=existing_models),
+    ] = None,
+    other_trees: Trees = None,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
+    branching_prior: BranchingPrior = 0.0,
     words: Words = "auto",
     max_length: MaxLength = None,
     samples: Annotated[int, typer.Option(min=1, help="How often sentences are drawn, and sides swapped.")] = 10_000,
@@ -47,18 +56,31 @@ def compare(
     from ramify.parser.systems import System
     from ramify.terminal import comparison_lines, counting, failure_lines, results_console
 
-    systems = [System.guess(a), System.guess(b)]
-    gold = gold_for(systems, trees, words, max_length)
+    sides = [System.guess(text) for text in systems]
+    averaged = [System.of("model", text) for text in model or ()]
+    averaged += [System.of("predicted", text) for text in other_trees or ()]
+    if averaged:
+        sides.append(System.average(averaged))
+    if len(sides) != 2:
+        raise RamifyError(f"Two systems are compared, not {len(sides)}; an average of -m and --trees counts as one.")
+    gold = gold_for(sides, trees, words, max_length)
     with counting(notes, "sentences") as on_sentence:
         # Of random trees the first draw: a test is between two lists of trees.
         first, second = (
-            system.predictions(gold, decoder=decoder, device=device, seed=seed, on_sentence=on_sentence)[0]
-            for system in systems
+            system.predictions(
+                gold,
+                decoder=decoder,
+                device=device,
+                seed=seed,
+                on_sentence=on_sentence,
+                branching_prior=branching_prior,
+            )[0]
+            for system in sides
         )
     ours, theirs = (count_spans(gold.spans, each.spans, gold.lengths, convention).f1 for each in (first, second))
     found = compare_f1(ours, theirs, samples, seed)
     names, means = (first.system, second.system), (100 * float(ours.mean()), 100 * float(theirs.mean()))
-    signature = gold.signature(convention)
+    signature = gold.signature(convention, tuple(dict.fromkeys((*first.options, *second.options))))
     if as_json:
         systems_told = [
             {"system": each.system, "sentence_f1": mean, "failures": each.failures}

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ramify.cli.common import Decoder, Device, Heads, app, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, Heads, app, existing_models, notes
 from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
-from ramify.naming import check_model, split_name
 
 if TYPE_CHECKING:
     from ramify.evaluation.gold import Gold as GoldTrees
@@ -40,24 +39,22 @@ def gold_for(systems: Sequence[System], trees: Path, words: str, max_length: int
     return gold
 
 
-def _existing_models(given: list[str] | None) -> list[str] | None:
-    for text in given or ():
-        check_model(split_name(text)[1])
-    return given
-
-
 @app.command(epilog="Example: ramify evaluate -m runs/mine --predicted other=other.trees --baseline right test.trees")
 def evaluate(
     trees: GoldOfEither,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "-m", "--model", help="Model folder, or NAME=FOLDER; any number of them.", callback=_existing_models
+            "-m", "--model", help="Model folder, or NAME=FOLDER; any number of them.", callback=existing_models
         ),
     ] = None,
     predicted: Annotated[
         list[str] | None,
-        typer.Option(help="File of another system's trees or, in CoNLL-U, heads; or NAME=FILE; any number of them."),
+        typer.Option(
+            "--predicted",
+            "--trees",
+            help="File of another system's trees or, in CoNLL-U, heads; or NAME=FILE; any number of them.",
+        ),
     ] = None,
     baseline: Annotated[
         list[str] | None,
@@ -66,8 +63,12 @@ def evaluate(
             "NAME=right and so on."
         ),
     ] = None,
+    average: Annotated[
+        bool, typer.Option("--average", help="Also a row for the average of the models and files of trees given.")
+    ] = False,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
+    branching_prior: BranchingPrior = 0.0,
     heads: Heads = "projective",
     words: Words = "auto",
     max_length: MaxLength = None,
@@ -84,6 +85,8 @@ def evaluate(
     from ramify.evaluation.evalb import RULE
     from ramify.parser.systems import System, evaluate_systems
     from ramify.terminal import (
+        agreement_table,
+        collapse_lines,
         counting,
         coverage_lines,
         detail_tables,
@@ -96,13 +99,19 @@ def evaluate(
 
     systems = [System.of("model", text) for text in model or ()]
     systems += [System.of("predicted", text) for text in predicted or ()]
+    if average:
+        systems.append(System.average(systems))
     systems += [System.of("baseline", text) for text in baseline or ()]
     if not systems:
         raise RamifyError("Say what to evaluate: --model FOLDER, --predicted FILE or --baseline NAME.")
     if _is_conllu(trees):
         if words != "auto" or convention != "tn" or evalb:
             raise RamifyError(f"{trees}: holds heads, not trees; leave out --words, --convention and --evalb.")
-        _evaluate_heads(systems, trees, max_length, decoder, heads, device, seed, details, as_json)
+        if average:
+            raise RamifyError(
+                f"{trees}: holds heads, and an average has none; leave out --average, or give bracketed trees."
+            )
+        _evaluate_heads(systems, trees, max_length, decoder, branching_prior, heads, device, seed, details, as_json)
         return
     gold = gold_for(systems, trees, words, max_length)
     with counting(notes, "sentences") as on_sentence:
@@ -112,6 +121,7 @@ def evaluate(
             convention=convention,
             with_evalb=evalb,
             decoder=decoder,
+            branching_prior=branching_prior,
             device=device,
             seed=seed,
             on_sentence=on_sentence,
@@ -124,6 +134,11 @@ def evaluate(
     reports = (*run_lines(rows), *failure_lines(rows, len(gold.parses)), *coverage_lines(rows))
     for line in (*reports, rows[0].signature):
         console.print(line, markup=False)
+    for row in rows:
+        if row.agreement is not None:
+            console.print(agreement_table(row.agreement))
+            for line in collapse_lines(row.agreement["collapsed"]):
+                console.print(line, markup=False)
     if evalb:
         console.print(evalb_table(rows))
         console.print(gold.signed(*RULE), markup=False)
@@ -142,6 +157,7 @@ def _evaluate_heads(
     file: Path,
     max_length: int | None,
     decoder: Decoder,
+    branching_prior: float,
     heads: Heads,
     device: str,
     seed: int,
@@ -155,7 +171,14 @@ def _evaluate_heads(
     gold = load_gold_heads(file, max_length)
     with counting(notes, "sentences") as on_sentence:
         rows = evaluate_heads(
-            systems, gold, decoder=decoder, heads=heads, device=device, seed=seed, on_sentence=on_sentence
+            systems,
+            gold,
+            decoder=decoder,
+            branching_prior=branching_prior,
+            heads=heads,
+            device=device,
+            seed=seed,
+            on_sentence=on_sentence,
         )
     if as_json:
         print_lines(json.dumps(row.as_record(), ensure_ascii=False) for row in rows)
@@ -163,7 +186,7 @@ def _evaluate_heads(
     console = results_console()
     console.print(head_table(rows))
     failures = failure_lines(rows, len(gold.heads), "None of their heads counts as right.")
-    for line in (*failures, gold.signature()):
+    for line in (*failures, rows[0].signature):
         console.print(line, markup=False)
     if details:
         console.print(heads_by_length(rows))

@@ -24,12 +24,12 @@ def export(
 ) -> None:
     """Write a grammar's rules in NLTK's notation; `-m` of other commands takes such a file too."""
     from ramify.corpus.rule_files import write_rules
-    from ramify.parser import load
     from ramify.parser.export import export as export_rules
     from ramify.parser.export import text_record
+    from ramify.parser.loading import load_single
 
     with locked_place(out, overwrite) as place:
-        parser = load(model, device)
+        parser = load_single(model, device)
         grammar, left_out = export_rules(parser, mass)
         write_rules(place, grammar, text_record(parser))
     lost = list(left_out.values())

@@ -23,7 +23,7 @@ def generate(
 ) -> None:
     """Draw sentences from a grammar: what it believes the language to be."""
     from ramify.corpus.brackets import write_brackets
-    from ramify.parser import load
+    from ramify.parser.loading import load_single
 
-    parses = load(model, device).generate(count, seed, max_length)
+    parses = load_single(model, device).generate(count, seed, max_length)
     print_lines(write_brackets(parse) if format == "brackets" else " ".join(parse.words) for parse in parses)

@@ -61,7 +61,7 @@ def grammar(
 ) -> None:
     """Read the grammar: what its symbols stand for, in words, with gold labels where the text is trees."""
     from ramify.book.making import Extent, make_book
-    from ramify.parser import load
+    from ramify.parser.loading import load_single
     from ramify.terminal import counting
 
     if out is None and overwrite:
@@ -70,7 +70,7 @@ def grammar(
         _check_no_text_wanted(decoder, input, tokenise, split_sentences)
     with nullcontext() if out is None else locked_place(out, overwrite) as place:
         chosen = format or ("terminal" if out is None else _format_of(out))
-        parser = load(model, device)
+        parser = load_single(model, device)
         found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
         with counting(notes, "symbols") as on_symbol:
             book = make_book(parser, str(model), found, Extent(symbols, examples, words, rules), on_symbol)

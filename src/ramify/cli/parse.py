@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from ramify.cli.common import Decoder, Device, Heads, Input, Model, Sentences, app, notes
+from ramify.cli.common import (
+    BranchingPrior,
+    Decoder,
+    Device,
+    Heads,
+    Input,
+    Model,
+    Models,
+    Sentences,
+    Trees,
+    app,
+    notes,
+)
 from ramify.cli.output import LineOutput
 from ramify.errors import RamifyError
+from ramify.naming import split_name
 
 if TYPE_CHECKING:
     from ramify.corpus.sentence import Sentence
-    from ramify.corpus.streaming import Pause, SentenceStream
-    from ramify.parser import Parser
+    from ramify.corpus.streaming import Pause
+    from ramify.parser.base import TreeParser
 
 Tokenise = Annotated[
     Optional[str],  # noqa: UP045
@@ -41,19 +53,31 @@ MaxLength = Annotated[
     Optional[int],  # noqa: UP045
     typer.Option(min=1, help="Do not parse sentences of more words. \\[default: as long as memory allows]"),
 ]
+INLINE = "inline"
+Constraints = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        metavar="inline|FILE",
+        help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} around words of the "
+        'text, or a file with a line of JSON for each sentence, such as {"must": \\[\\[0, 3]]}.',
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 
 
 @app.command(epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty")
 def parse(
-    model: Model,
+    model: Models,
     file: Sentences = Path("-"),
+    trees: Trees = None,
     format: Annotated[
         Literal["brackets", "json", "pretty", "spans", "conllu"], typer.Option(help="What to print for each sentence.")
     ] = "brackets",
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
+    branching_prior: BranchingPrior = 0.0,
     heads: Heads = "projective",
+    constraints: Constraints = None,
     seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
     input: Input = "auto",
     tokenise: Tokenise = None,
@@ -67,25 +91,37 @@ def parse(
 ) -> None:
     """Parse sentences; the trees come out in the order of the sentences, with every token that came in.
 
-    A sentence that the grammar cannot derive, or that is too long, gets a flat tree and is reported at the end.
+    Several models, or models and trees of other parsers, are averaged: the tree with the highest sum of their span
+    posteriors. A sentence that cannot be derived, or that is too long, gets a flat tree and is reported at the end.
     """
-    from ramify.cli.tally import Tally
-    from ramify.parser import FORMATS, load
+    from ramify.cli.tally import ConstraintTally, Tally
+    from ramify.parser import FORMATS
+    from ramify.parser.ensemble import load_several
     from ramify.terminal import tree_format
 
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be resumed: they depend on the sentences before; leave out --resume.")
-    options = {"format": format, "posteriors": posteriors, "decoder": decoder, "max-length": max_length, "heads": heads}
-    made_with = _made_with(model, "parse", input, tokenise, split_sentences, **options)
+    options = {
+        "format": format,
+        "posteriors": posteriors,
+        "decoder": decoder,
+        "max-length": max_length,
+        "branching-prior": branching_prior or None,
+        "heads": heads,
+        "constraints": _made_of(constraints),
+    }
+    made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     # A file is UTF-8, whatever standard output can show.
     written = FORMATS[tree_format() if format == "pretty" and out is None else format]
     _check_apart(file, out)
     with LineOutput(out, resume, overwrite, made_with, one_line_each=format not in ("pretty", "conllu")) as output:
-        parser, tally = load(model, device), Tally(strict)
-        with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
-            analyses = tally.watch(parser.analyse_many(sentences, decoder, seed, max_length, heads))
+        parser = load_several([*model, *(trees or ())], device)
+        tally, constrained = Tally(strict, parser), ConstraintTally()
+        with _sentences(file, input, parser, tokenise, split_sentences, output, constraints) as sentences:
+            found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior, heads)
+            analyses = constrained.watch(tally.watch(found))
             output.write(written(analysis, posteriors) for analysis in analyses)
-    _report(*tally.lines())
+    _report(*tally.lines(), *constrained.lines())
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -107,13 +143,13 @@ def score(
     Totals and perplexities follow on standard error.
     """
     from ramify.cli.tally import LikelihoodTotals, Tally
-    from ramify.parser import load
+    from ramify.parser.loading import load_single
 
     options = {"max-length": max_length}
-    made_with = _made_with(model, "score", input, tokenise, split_sentences, **options)
+    made_with = _made_with([str(model)], "score", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
     with LineOutput(out, resume, overwrite, made_with) as output:
-        parser, tally = load(model, device), Tally(strict)
+        parser, tally = load_single(model, device), Tally(strict)
         totals = LikelihoodTotals(output.lines_done)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
             scores = totals.watch(tally.watch(parser.score_many(sentences, max_length)))
@@ -127,41 +163,64 @@ def _check_apart(file: Path, out: Path | None) -> None:
         raise RamifyError(f"{out}: is the file that is read; give another name for the result.")
 
 
+def _made_of(constraints: str | None) -> str | None:
+    """The checksum of a file of constraints, which is refused if it does not exist; `inline` as it is."""
+    from ramify.storage.model_folder import checksum
+
+    if constraints is None or constraints == INLINE:
+        return constraints
+    if not Path(constraints).is_file():
+        raise RamifyError(f"{constraints}: there is no such file of constraints; check its name, or give inline.")
+    return checksum(constraints)
+
+
 def _report(*lines: str) -> None:
     for line in lines:
         notes.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _made_with(
-    model: Path, command: str, input: Input, tokenise: str | None, split: bool | None, **options: Any
+    members: list[str], command: str, input: Input, tokenise: str | None, split: bool | None, **options: Any
 ) -> Callable[[], dict[str, Any]]:
     """What a line of the result depends on, besides the sentences."""
-    from ramify.storage.model_folder import checksum
+    from ramify.storage.ensemble_folder import checksum_of
     from ramify.version import VERSION
 
     about = {"command": command, "version": VERSION, "input": input, "tokenise": tokenise, "split-sentences": split}
-    return lambda: {**about, **options, "model": checksum(model)}
+    return lambda: {**about, **options, "model": " ".join(checksum_of(split_name(each)[1]) for each in members)}
 
 
 @contextmanager
 def _sentences(
-    file: Path, kind: Input, parser: Parser, tokenise: str | None, split: bool | None, output: LineOutput
+    file: Path,
+    kind: Input,
+    parser: TreeParser,
+    tokenise: str | None,
+    split: bool | None,
+    output: LineOutput,
+    constraints: str | None = None,
 ) -> Iterator[Iterable[Sentence | Pause]]:
     """The sentences still to be done, read as the model's text is read, and a bar where it can be seen."""
+    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, only_text
     from ramify.corpus.streaming import SentenceStream, size_of
-    from ramify.corpus.tokenising import tokeniser
     from ramify.terminal import reading_progress
 
     rules = parser.text_rules
     if tokenise is not None:
-        tokeniser(tokenise)  # refused before anything is read
-        rules = replace(rules, tokenise=tokenise)
+        rules = rules.with_tokeniser(tokenise)  # refused before anything is read
+    if constraints == INLINE:
+        rules = InlineRules.of(rules)
     with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:
         stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes)
-        yield _remaining(stream, output)
+        read: Iterable[Sentence | Pause] = stream
+        if constraints == INLINE:
+            read = only_text(stream)
+        elif constraints is not None:
+            read = ConstrainedStream(stream, Path(constraints))
+        yield _remaining(read, stream.source, output)
 
 
-def _remaining(stream: SentenceStream, output: LineOutput) -> Iterator[Sentence | Pause]:
+def _remaining(stream: Iterable[Sentence | Pause], source: str, output: LineOutput) -> Iterator[Sentence | Pause]:
     """Without the sentences that were done before; nobody waits for the lines of a file, so it gets no pauses."""
     from ramify.corpus.streaming import Pause
 
@@ -170,7 +229,7 @@ def _remaining(stream: SentenceStream, output: LineOutput) -> Iterator[Sentence 
     there = sum(1 for _ in islice(sentences, done))
     if there < done:
         raise RamifyError(
-            f"{stream.source}: has {there:,} sentences, but {done:,} were done before; give what was read then, or "
+            f"{source}: has {there:,} sentences, but {done:,} were done before; give what was read then, or "
             "start again with --overwrite."
         )
     yield from items if output.out is None else sentences

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from ramify.corpus.vocabulary import NO_WORDS, Vocabulary
 from ramify.errors import RamifyError
+from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage, Likelihood, shown
 from ramify.evaluation.failures import MOST_NAMED, failures_told, log_space_told
 from ramify.parser.analysis import Analysis, Scored
+from ramify.parser.base import TreeParser
+from ramify.parser.ensemble import Ensemble, add_agreement
+from ramify.terminal import collapse_lines
 
 AnyResult = TypeVar("AnyResult", Analysis, Scored)
 
@@ -18,11 +23,12 @@ AnyResult = TypeVar("AnyResult", Analysis, Scored)
 class Tally:
     """Counts sentences without a parse, unknown words, and sentences that needed log space.
 
-    If `strict`, the first sentence without a parse is an error.
+    If `strict`, the first sentence without a parse is an error. Of an ensemble it also finds members that collapsed.
     """
 
-    def __init__(self, strict: bool = False) -> None:
+    def __init__(self, strict: bool = False, parser: TreeParser | None = None) -> None:
         self._strict = strict
+        self._agreement = MemberAgreement(parser.names) if isinstance(parser, Ensemble) else None
         self.sentences = self.in_log_space = 0
         self.words = NO_WORDS
         self.failures = Counter[str]()
@@ -34,6 +40,8 @@ class Tally:
             self.sentences += 1
             self.words += result.count
             self.in_log_space += result.in_log_space
+            if self._agreement is not None and isinstance(result, Analysis):
+                add_agreement(self._agreement, result)
             if result.failure is not None:
                 self._add(result.failure, result.sentence.where or f"sentence {self.sentences}")
             yield result
@@ -54,6 +62,34 @@ class Tally:
             yield failures_told(self.failures, self._named, self.sentences)
         if self.in_log_space:
             yield log_space_told(self.in_log_space)
+        if self._agreement is not None:
+            yield from collapse_lines(self._agreement.collapsed())
+
+
+class ConstraintTally:
+    """Counts sentences with constraints as they pass, and adds up how probable their constraints are."""
+
+    def __init__(self) -> None:
+        self._sentences = self._constrained = 0
+        self._log_probabilities: list[float] = []
+
+    def watch(self, results: Iterable[Analysis]) -> Iterator[Analysis]:
+        """The same results, counted."""
+        for result in results:
+            self._sentences += 1
+            self._constrained += bool(result.sentence.constraints)
+            log_p = result.constraint_log_probability
+            if log_p is not None and log_p > -math.inf:
+                self._log_probabilities.append(log_p)
+            yield result
+
+    def lines(self) -> Iterator[str]:
+        """How many sentences had constraints and how probable these are on average, where a tree can meet them."""
+        if not self._constrained:
+            return
+        log_p = self._log_probabilities
+        mean = f"; mean log-probability of constraints {math.fsum(log_p) / len(log_p):.4f} nats" if log_p else ""
+        yield f"Sentences with constraints: {self._constrained:,} of {self._sentences:,}{mean}."
 
 
 class LikelihoodTotals:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 
 from ramify.cli.common import app, notes
 from ramify.errors import RamifyError, Stopped
+from ramify.naming import check_model, kind_of, split_name
 from ramify.training.settings import presets
 
 DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
@@ -35,13 +37,32 @@ def _existing(path: Path | None) -> Path | None:
     return path
 
 
-def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Turns `**settings` of a command into one option for every field of `Settings`, not given by default."""
+TrainingData = Annotated[
+    Path,
+    typer.Argument(help="Sentences, plain prose, bracketed trees, CoNLL-U, or a folder of any.", callback=_existing),
+]
+
+
+def _existing_teachers(given: list[str] | None) -> list[str] | None:
+    for text in given or ():
+        if kind_of(text) == "model":
+            check_model(split_name(text)[1])
+    return given
+
+
+def with_settings(names: Collection[str] | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Turns `**settings` of a command into an option for every field of `Settings`, or some, not given by default."""
+    return partial(_with_settings, names=names)
+
+
+def _with_settings(command: Callable[..., None], names: Collection[str] | None) -> Callable[..., None]:
     from ramify.training.settings import TYPES, named_settings
 
     signature = inspect.signature(command)
     options = []
     for setting in named_settings().values():
+        if names is not None and setting.name not in names:
+            continue
         kind = TYPES[str(setting.type)]
         text = setting.metadata["help"]
         if setting.default is not None and kind is not bool:
@@ -65,18 +86,20 @@ def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @app.command(epilog="Example: ramify train sentences.txt --preterminals 60 --epochs 5 --out runs/mine")
-@_with_settings
+@with_settings()
 def train(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="Sentences, plain prose, bracketed trees, CoNLL-U, or a folder of any.", callback=_existing
-        ),
-    ],
+    data: TrainingData,
     out: Annotated[Path, typer.Option(help="Folder to leave the model in.")],
     dev: Annotated[
         Path | None,
         typer.Option(help="Sentences to choose the model by \\[default: every 20th held out].", callback=_existing),
+    ] = None,
+    teacher: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Model folder, or file of trees, whose constituents training follows; any number of them.",
+            callback=_existing_teachers,
+        ),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="TOML file of settings; options given here win.")] = None,
     preset: Annotated[
@@ -97,6 +120,7 @@ def train(
                 data,
                 out,
                 dev=dev,
+                teachers=teacher or (),
                 config=config,
                 preset=preset,
                 resume=resume,
@@ -106,7 +130,8 @@ def train(
             )
     except Stopped as stop:
         with_dev = "" if dev is None else f" --dev {shlex.quote(str(dev))}"
-        command = f"ramify train {shlex.quote(str(data))}{with_dev} --out {shlex.quote(str(out))} --resume"
+        teachers = "".join(f" --teacher {shlex.quote(text)}" for text in teacher or ())
+        command = f"ramify train {shlex.quote(str(data))}{with_dev}{teachers} --out {shlex.quote(str(out))} --resume"
         raise Stopped(stop.signal, f"Stopped; the run is saved. To resume: {command}") from None
     notes.print(
         f"The model is in {out}. Parse with it: ramify parse -m {out} FILE",

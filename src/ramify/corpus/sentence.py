@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 
+from ramify.corpus.constraints import Constraints
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
@@ -28,6 +29,8 @@ class Sentence:
     """File and line, for errors"""
     tree: Parse | None = None
     """Over all its tokens, if it was read from one"""
+    constraints: Constraints | None = None
+    """Spans that must or must not be constituents when it is parsed"""
 
     def __post_init__(self) -> None:
         # As in files, so that every tree that is made can be written.

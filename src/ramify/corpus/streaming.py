@@ -49,15 +49,17 @@ class SentenceStream:
     ) -> None:
         check_kind(kind)
         self.source = "standard input" if file == STANDARD_INPUT else str(file)
+        self.kind: KnownKind | None = None if kind == "auto" else kind
+        """What it holds; with `auto` known from the first sentence on"""
         self._file, self._kind, self._on_bytes = file, kind, on_bytes
         self._text_rules, self._word_rule, self._split = text_rules, word_rule, split_sentences
 
     def __iter__(self) -> Iterator[Sentence | Pause]:
         with opened(self._file) as raw:
             reader = LineReader(raw, self.source, self._on_bytes)
-            kind = reader.guessed_kind() if self._kind == "auto" else self._kind
+            self.kind = reader.guessed_kind() if self._kind == "auto" else self._kind
             lines = decoded_lines(reader, self.source)
-            for sentence in self._sentences(lines, kind):
+            for sentence in self._sentences(lines, self.kind):
                 yield sentence
                 if reader.is_dry():
                     yield PAUSE

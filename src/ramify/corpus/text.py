@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, get_args
 
 from ramify.corpus.cleaning import NormalForm
@@ -34,6 +35,11 @@ class TextRules:
         if self.normal_form not in get_args(NormalForm):
             known = ", ".join(get_args(NormalForm))
             raise RamifyError(f"normal_form {self.normal_form!r} is unknown; choose one of {known}.")
+
+    def with_tokeniser(self, code: str) -> TextRules:
+        """The same rules for text in another language; refused if there is no tokeniser for it."""
+        tokeniser(code)
+        return replace(self, tokenise=code)
 
     def sentence(self, text: str, where: str = "") -> Sentence:
         """One sentence, given as a string."""
@@ -88,6 +94,50 @@ class TextRules:
         check_code(record["tokenise"])
         punctuation = Punctuation.from_record(record.get("punctuation"))
         return cls(record["tokenise"], punctuation, record["normal_form"], splitter)
+
+
+@dataclass(frozen=True)
+class CommonTextRules(TextRules):
+    """The rules of several parsers for the same text; a sentence in which they find different words is refused."""
+
+    others: tuple[TextRules, ...] = ()
+    """Those of the other parsers; the first one's are this object's own"""
+
+    @classmethod
+    def of(cls, rules: Sequence[TextRules]) -> TextRules:
+        """The rules of several parsers; where all are the same, these."""
+        first, *others = rules
+        different = tuple(dict.fromkeys(replace(each, splitter=None) for each in others))
+        different = tuple(each for each in different if each != replace(first, splitter=None))
+        if not different:
+            return first
+        return cls(first.tokenise, first.punctuation, first.normal_form, first.splitter, different)
+
+    def with_tokeniser(self, code: str) -> TextRules:
+        """The same rules for text in another language, for all parsers."""
+        changed = tuple(each.with_tokeniser(code) for each in self.others)
+        return replace(self, tokenise=code, others=changed)
+
+    def sentence(self, text: str, where: str = "") -> Sentence:
+        """One sentence, given as a string."""
+        return self._agreed(super().sentence(text, where), [each.sentence(text, where) for each in self.others])
+
+    def sentence_of(self, tokens: Iterable[str], where: str = "") -> Sentence:
+        """One sentence, given as its tokens."""
+        given = tuple(tokens)
+        others = [each.sentence_of(given, where) for each in self.others]
+        return self._agreed(super().sentence_of(given, where), others)
+
+    def _agreed(self, sentence: Sentence, others: Sequence[Sentence]) -> Sentence:
+        for other in others:
+            if other.words != sentence.words:
+                pairs = zip_longest(sentence.words, other.words, fillvalue="")
+                first = next(a or b for a, b in pairs if a != b)
+                raise RamifyError(
+                    f"{sentence.where or 'The sentence'}: the parsers find different words in {sentence.text[:80]!r}, "
+                    f"first at {first!r}; average parsers that read text alike, or give them the same tokeniser."
+                )
+        return sentence
 
 
 def split_prose(lines: Iterable[str], splitter: Splitter) -> Iterator[tuple[str, int]]:

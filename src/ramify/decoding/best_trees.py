@@ -18,13 +18,19 @@ PIECE = 8
 """Sentences that one thread decodes at a time."""
 
 
-def best_trees(scores: Tensor, lengths: Tensor) -> list[Spans]:
+def best_trees(scores: Tensor, lengths: Tensor, branching_prior: float = 0.0) -> list[Spans]:
     """For each sentence the binary tree with the largest sum of scores[b, i, j] (B, N+1, N+1) over its spans.
 
-    The result lists the length-1 spans of two words or more in preorder. Ties go to the lowest split.
+    The result lists the length-1 spans of two words or more in preorder. `branching_prior` is added to the score of
+    every span that ends where its sentence does. Of several best splits the one nearest the middle is taken, so that
+    ties favour neither left nor right branching; of two equally near ones the first or the second, by turns along the
+    sentence.
     """
     best = scores.detach().cpu().double().numpy().copy()
     sizes = lengths.cpu().numpy().astype(np.int64)
+    if branching_prior:
+        for chart, length in zip(best, sizes, strict=True):
+            chart[:length, length] += branching_prior
     spans = np.empty((len(best), max(best.shape[1] - 2, 0), 2), np.int32)
 
     def run(begin: int) -> None:
@@ -47,10 +53,15 @@ def _decode(best, lengths, spans):  # type: ignore[no-untyped-def]
             for i in range(length - width + 1):
                 j = i + width
                 choice, highest = i + 1, chart[i, i + 1] + chart[i + 1, j]
+                later_of_two = (i + j) // 2 % 2 == 1
                 for k in range(i + 2, j):
                     score = chart[i, k] + chart[k, j]
                     if score > highest:
                         choice, highest = k, score
+                    elif score == highest:
+                        further, chosen = abs(2 * k - i - j), abs(2 * choice - i - j)
+                        if further < chosen or (further == chosen and later_of_two):
+                            choice = k
                 split[i, j] = choice
                 chart[i, j] += highest
         found, left = 0, 0
@@ -71,15 +82,15 @@ def _decode(best, lengths, spans):  # type: ignore[no-untyped-def]
                 left += 1
 
 
-def mbr(marginals: Marginals, lengths: Tensor) -> list[Spans]:
+def mbr(marginals: Marginals, lengths: Tensor, branching_prior: float = 0.0) -> list[Spans]:
     """Minimum Bayes risk: the tree with the most expected correct brackets (Yang et al. 2021, sec. 6)."""
-    return best_trees(marginals.spans, lengths)
+    return best_trees(marginals.spans, lengths, branching_prior)
 
 
-def mbr_labelled(marginals: Marginals, lengths: Tensor) -> list[Spans]:
+def mbr_labelled(marginals: Marginals, lengths: Tensor, branching_prior: float = 0.0) -> list[Spans]:
     """The tree with the most expected correct labelled brackets (labelled recall of Goodman 1996)."""
     assert marginals.best_label_posterior is not None
-    return best_trees(marginals.best_label_posterior, lengths)
+    return best_trees(marginals.best_label_posterior, lengths, branching_prior)
 
 
 DECODERS = {"mbr": mbr, "mbr-labelled": mbr_labelled}

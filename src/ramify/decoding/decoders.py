@@ -13,11 +13,12 @@ from torch import Tensor
 
 from ramify.decoding.best_trees import DECODERS as BY_POSTERIORS
 from ramify.decoding.best_trees import mbr
+from ramify.decoding.constrained import Forbidden, without
 from ramify.decoding.dependencies import HeadDecoder, decode_heads
 from ramify.errors import RamifyError
 from ramify.models import Grammar, Model
 from ramify.models.batches import WordIds, memory_batches, padded
-from ramify.structures.distribution import Marginals, Tree
+from ramify.structures.distribution import Marginals, Tree, spans_not_in
 from ramify.structures.fallback import reliable_log_partition, reliable_marginals
 from ramify.structures.low_rank import MOST_RULES, LowRankPCFG
 from ramify.structures.pcfg import PCFG
@@ -43,12 +44,15 @@ class Decoded:
     """(N,)"""
     in_log_space: bool = False
     """Whether float32 could not hold its numbers"""
+    constraint_log_probability: float | None = None
+    """log p(constraints | w); None without constraints, and where the model has no likelihood"""
     heads: NDArray[np.int64] | None = None
     """(N,) of each word 0 for the root, else the place of its head counted from 1; None for models without heads"""
 
 
-def check_decoder(grammar: Model, decoder: str, seed: int = 0) -> None:
+def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: float = 0.0) -> None:
     """Refuse a decoder that is unknown or that this model cannot have."""
+    check_prior(decoder, branching_prior)
     if decoder not in DECODERS:
         raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
     if seed < 0:
@@ -67,6 +71,14 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0) -> None:
         raise RamifyError("The decoder viterbi-rank is for low-rank grammars; use viterbi for this one.")
 
 
+def check_prior(decoder: str, branching_prior: float) -> None:
+    """Refuse a branching prior that is not a number, or for a decoder that has no use for it."""
+    if not math.isfinite(branching_prior):
+        raise RamifyError(f"branching_prior is {branching_prior}, but must be a finite number.")
+    if branching_prior and decoder not in BY_POSTERIORS:
+        raise RamifyError(f"A branching prior goes with the decoders {' and '.join(BY_POSTERIORS)}, not {decoder}.")
+
+
 @torch.no_grad()
 def decode(
     grammar: Model,
@@ -74,10 +86,13 @@ def decode(
     lengths: Tensor,
     decoder: str,
     seeds: Sequence[tuple[int, int]],
+    branching_prior: float = 0.0,
+    forbidden: Forbidden | None = None,
     heads: HeadDecoder = "projective",
 ) -> list[Decoded]:
     """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled.
 
+    No parse has a forbidden span. The posteriors of a grammar, those of arcs too, are given that; log p(w) is not.
     `heads` says how heads are found from arc posteriors, where the model has these.
     """
     if not isinstance(grammar, Grammar):
@@ -85,13 +100,18 @@ def decode(
         found.spans.clamp_(max=1)
         found.log_partition.fill_(math.nan)  # not log p(w)
         decoded = _unlabelled if found.best_label is None else _by_posteriors
-        return _with_heads([decoded(found, b, spans) for b, spans in enumerate(mbr(found, lengths))], found, heads)
-    pcfg, cost = grammar.with_cost(word_ids, lengths)
+        trees = mbr(without(forbidden, found), lengths, branching_prior)
+        return _with_heads([decoded(found, b, spans) for b, spans in enumerate(trees)], found, heads)
+    unconstrained, cost = grammar.with_cost(word_ids, lengths)
+    pcfg = unconstrained if forbidden is None else unconstrained.forbid(forbidden.mask)
     found, in_log_space = _marginals(pcfg)
     by_posteriors = decoder in BY_POSTERIORS
-    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](found, lengths)
+    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](without(forbidden, found), lengths, branching_prior)
+    of_constraints = {} if forbidden is None else forbidden.condition(unconstrained, found)
     found.log_partition.sub_(cost)
-    result = [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
+    result = [
+        _by_posteriors(found, b, spans, bool(in_log_space[b]), of_constraints.get(b)) for b, spans in enumerate(trees)
+    ]
     if by_posteriors:
         return _with_heads(result, found, heads)
     if bool(in_log_space.any()):
@@ -125,14 +145,16 @@ def _trees(pcfg: PCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[T
 
 
 @torch.no_grad()
-def best_trees(grammar: Grammar, sentence: tuple[Tensor, Tensor], count: int) -> list[Tree]:
-    """The most probable labelled trees of one sentence, best first."""
-    return grammar.forward(*sentence).top_k(count)[0]
-
-
-def entropy(grammar: Grammar, sentence: tuple[Tensor, Tensor]) -> float:
-    """The entropy of one sentence's posterior over derivations, in nats."""
-    return float(grammar.forward(*sentence).to(torch.float64).entropy())
+def labels_of_trees(
+    grammar: Grammar, word_ids: Tensor, lengths: Tensor, trees: Sequence[NDArray[np.int32]]
+) -> list[Decoded]:
+    """Given trees of a batch of sentences (B, N) with the most probable label of each span, given the tree, and tag of
+    each word; posteriors are those given the tree.
+    """
+    pcfg, cost = grammar.with_cost(word_ids, lengths)
+    found, in_log_space = _marginals(pcfg.forbid(spans_not_in(trees, pcfg.longest)))
+    found.log_partition.sub_(cost)
+    return [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
 
 
 def _unlabelled(found: Marginals, b: int, spans: NDArray[np.int32]) -> Decoded:
@@ -144,7 +166,13 @@ def _unlabelled(found: Marginals, b: int, spans: NDArray[np.int32]) -> Decoded:
     return Decoded(math.nan, posteriors, spans, no_labels, along, no_tags, np.ones(N, np.float32))
 
 
-def _by_posteriors(found: Marginals, b: int, spans: NDArray[np.int32], in_log_space: bool = False) -> Decoded:
+def _by_posteriors(
+    found: Marginals,
+    b: int,
+    spans: NDArray[np.int32],
+    in_log_space: bool = False,
+    constraint_log_probability: float | None = None,
+) -> Decoded:
     """A tree with the most probable label of each of its spans, and tag of each word."""
     assert found.best_label is not None
     assert found.best_label_posterior is not None
@@ -161,6 +189,7 @@ def _by_posteriors(found: Marginals, b: int, spans: NDArray[np.int32], in_log_sp
         found.best_tag[b, :N].cpu().numpy(),
         found.best_tag_posterior[b, :N].cpu().numpy(),
         in_log_space,
+        constraint_log_probability,
     )
 
 

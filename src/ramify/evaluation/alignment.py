@@ -46,7 +46,9 @@ class _MisfitError(Exception):
 
 
 @dataclass(frozen=True)
-class _Tree:
+class ReadTree:
+    """A tree of a file."""
+
     parse: Parse
     line: int
     """On which it ends"""
@@ -55,19 +57,8 @@ class _Tree:
 def read_prediction(file: str | Path, gold: Gold, system: str | None = None) -> Prediction:
     """The trees of a file, one for each gold sentence, or for each of those with words, or with two words."""
     path = Path(file)
-    with opened(path) as raw:
-        reader = LineReader(raw, str(path))
-        kind = reader.guessed_kind()
-        lines = list(decoded_lines(reader, str(path)))
-    if kind == "conllu":
-        ways = [_conllu_trees(lines, str(path))]
-    elif next((line for line in lines if not line.isspace()), "").lstrip().startswith("{"):
-        ways = [_json_trees(lines, str(path))]
-    else:
-        # Without labels `(the dog)` looks like a leaf, so only the gold words tell which way to read.
-        ways = [_trees(lines, str(path), labelled) for labelled in (True, False)]
     misfits = []
-    for trees in ways:
+    for trees in ways_to_read(path):
         try:
             return _aligned(trees, gold, path, system or str(path))
         except _MisfitError as misfit:
@@ -75,7 +66,21 @@ def read_prediction(file: str | Path, gold: Gold, system: str | None = None) -> 
     raise RamifyError(str(max(misfits, key=lambda misfit: misfit.fitting)))
 
 
-def _trees(lines: Iterable[str], source: str, labelled: bool) -> Iterator[_Tree]:
+def ways_to_read(path: Path) -> list[Iterator[ReadTree]]:
+    """The trees of a file, read in each way that is possible: with labels and without, as JSON, or from CoNLL-U."""
+    with opened(path) as raw:
+        reader = LineReader(raw, str(path))
+        kind = reader.guessed_kind()
+        lines = list(decoded_lines(reader, str(path)))
+    if kind == "conllu":
+        return [_conllu_trees(lines, str(path))]
+    if next((line for line in lines if not line.isspace()), "").lstrip().startswith("{"):
+        return [_json_trees(lines, str(path))]
+    # Without labels `(the dog)` looks like a leaf, so only the words of the sentences tell which way to read.
+    return [_trees(lines, str(path), labelled) for labelled in (True, False)]
+
+
+def _trees(lines: Iterable[str], source: str, labelled: bool) -> Iterator[ReadTree]:
     line_number = 0
 
     def counted() -> Iterator[str]:
@@ -86,10 +91,10 @@ def _trees(lines: Iterable[str], source: str, labelled: bool) -> Iterator[_Tree]
 
     # The reader asks for no further line before it has given the tree.
     for parse in read_brackets(counted(), source):
-        yield _Tree(parse if labelled else _without_labels(parse), line_number)
+        yield ReadTree(parse if labelled else _without_labels(parse), line_number)
 
 
-def _json_trees(lines: Iterable[str], source: str) -> Iterator[_Tree]:
+def _json_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
     """As `ramify parse --format json` writes them; a blank line of text has no tree."""
     for number, line in enumerate(lines, start=1):
         if line.isspace():
@@ -101,16 +106,16 @@ def _json_trees(lines: Iterable[str], source: str) -> Iterator[_Tree]:
                 f"{source}, line {number}: is not a sentence as ramify parse --format json writes it; check the line."
             ) from error
         if len(parse):
-            yield _Tree(parse, number)
+            yield ReadTree(parse, number)
 
 
-def _conllu_trees(lines: Iterable[str], source: str) -> Iterator[_Tree]:
+def _conllu_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
     """From the comments in which Stanza and `ramify parse --format conllu` write them."""
     for sentence in read_conllu(lines, source):
         parse = sentence.constituency()
         if parse is None:
             raise RamifyError(f"{sentence.where}: has no comment '# constituency = (ROOT ...)', so no tree; add one.")
-        yield _Tree(parse, sentence.lines[-1])
+        yield ReadTree(parse, sentence.lines[-1])
 
 
 def _parse_of(record: Any) -> Parse:
@@ -140,7 +145,7 @@ def _without_labels(parse: Parse) -> Parse:
     return unlabelled(parse.words, np.array(spans, dtype=np.int32).reshape(-1, 2))
 
 
-def _aligned(trees: Iterator[_Tree], gold: Gold, path: Path, system: str) -> Prediction:
+def _aligned(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> Prediction:
     try:
         found = list(trees)
     except RamifyError as error:

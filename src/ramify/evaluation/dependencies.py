@@ -38,11 +38,11 @@ class GoldHeads:
     all_tagged: bool
     """Whether every token has UPOS, so that UPOS alone tells punctuation from words"""
 
-    def signature(self) -> str:
+    def signature(self, options: Sequence[str] = ()) -> str:
         """What must stand beside a score for it to be compared."""
         decided_by = "UPOS" if self.all_tagged else "UPOS or, where it is missing, form"
         lengths = f"sentences of {range_name(SHORTEST, self.words.longest)} words"
-        return self.words.signed("heads, root included", f"punctuation removed by {decided_by}", lengths)
+        return self.words.signed("heads, root included", f"punctuation removed by {decided_by}", lengths, *options)
 
 
 def load_gold_heads(file: str | Path, longest: int | None = None) -> GoldHeads:
@@ -84,6 +84,8 @@ class HeadPrediction:
     failures: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The sentences without heads by reason, as numbers from 1 in the treebank; none of their heads counts as right"""
     in_log_space: int = 0
+    options: tuple[str, ...] = ()
+    """Of the decoder, for the signature"""
 
 
 def left_chain(n: int) -> Heads:
@@ -202,7 +204,12 @@ def score_heads(gold: GoldHeads, prediction: HeadPrediction) -> HeadEvaluation:
             by_length[range_name(shortest, longest)] = HeadScores.of(*sides)
     scores = HeadScores.of(gold.heads, prediction.heads)
     return HeadEvaluation(
-        prediction.system, scores, by_length, prediction.failures, prediction.in_log_space, gold.signature()
+        prediction.system,
+        scores,
+        by_length,
+        prediction.failures,
+        prediction.in_log_space,
+        gold.signature(prediction.options),
     )
 
 

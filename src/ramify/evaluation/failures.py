@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-Failure = Literal["no derivation", "too long"]
-"""Why a sentence of two words or more has no parse: the grammar cannot derive it, or it is longer than the limit or
-than the free memory allows"""
+Failure = Literal["no derivation", "too long", "constraints"]
+"""Why a sentence of two words or more has no parse: the grammar cannot derive it, it is longer than the limit or
+than the free memory allows, or no tree of the grammar meets its constraints"""
 
 MOST_NAMED = 5
 """How many sentences are named for each reason"""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ramify.corpus.cleaning import WordRule, remove_non_words
 from ramify.corpus.prepare.manifest import word_rule_for
@@ -45,10 +46,10 @@ class Gold:
         """The constituents of each sentence."""
         return [parse.spans for parse in self.parses]
 
-    def signature(self, convention: Convention) -> str:
-        """What must stand beside a score for it to be compared: version, convention, words, sentences, data."""
+    def signature(self, convention: Convention, options: Sequence[str] = ()) -> str:
+        """What must stand beside a score for it to be compared: version, convention, words, lengths, options, data."""
         sentences = f"sentences of {range_name(SHORTEST, self.longest)} words"
-        return self.signed(f"S-F1 {convention}", f"words {self.rule}", sentences)
+        return self.signed(f"S-F1 {convention}", f"words {self.rule}", sentences, *options)
 
     def signed(self, *parts: str) -> str:
         """A signature with these parts between version and data."""
@@ -73,6 +74,10 @@ class Prediction:
     """The sentences without a parse by reason, as numbers from 1 in the treebank; they count with their flat trees"""
     in_log_space: int = 0
     """How many sentences float32 could not hold the numbers of"""
+    agreement: dict[str, Any] | None = None
+    """Of the members of an ensemble, as `MemberAgreement` records it"""
+    options: tuple[str, ...] = ()
+    """How the trees were found, where it was not as usual, for the signature"""
 
     @property
     def spans(self) -> list[Spans]:

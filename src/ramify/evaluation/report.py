@@ -52,6 +52,8 @@ class Evaluation:
     """EVALB's summary, if it was asked for and there are labels"""
     evalb_signature: str | None
     signature: str
+    agreement: dict[str, Any] | None = None
+    """S-F1 between the members of an ensemble, and those that collapsed"""
     run_f1: tuple[float, ...] = ()
     """S-F1 of each run, where this is the mean over several"""
     best_by_dev_likelihood: str | None = None
@@ -108,7 +110,8 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
         in_log_space=prediction.in_log_space,
         evalb=evalb(prediction.whole or zip(gold.parses, prediction.parses, strict=True)) if with_evalb else None,
         evalb_signature=gold.signed(*RULE) if with_evalb else None,
-        signature=gold.signature(convention),
+        signature=gold.signature(convention, prediction.options),
+        agreement=prediction.agreement,
     )
 
 

@@ -21,7 +21,7 @@ def check_data(plan: Plan, statuses: Collection[Status]) -> None:
         ways = {
             _way(run.settings): run.settings
             for run in plan.runs.values()
-            if run.data == name and run.name in unfinished
+            if run.data == name and run.name in unfinished and run.settings is not None
         }
         if ways and data.files is not None:
             _check(data, ways.values())
@@ -33,8 +33,12 @@ def _way(settings: Settings) -> tuple[Any, ...]:
 
 
 def _check(data: DataSet, ways: Collection[Settings]) -> None:
-    train, dev, test = (data.trees(split) for split in SPLITS)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RamifyWarning)  # the runs will tell
+        warnings.simplefilter("ignore", RamifyWarning)  # the runs will report
+        if not data.is_scored:
+            for settings in ways:
+                prepare(data.split("train"), data.split("dev"), settings)
+            return
+        train, dev, test = (data.trees(split) for split in SPLITS)
         for settings in ways:
             load_gold(test, prepare(train, dev, settings).word_rule)

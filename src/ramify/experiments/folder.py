@@ -98,6 +98,8 @@ def _known_data(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_same_run(folder: Path, run: Run, threads: int) -> None:
+    if run.settings is None:
+        return
     if not os.path.exists(folder / CONFIG):  # noqa: PTH110, unlike a Path's it takes a folder that cannot be looked at
         return
     try:

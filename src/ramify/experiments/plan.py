@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ramify.corpus.lines import beginning_of
 from ramify.errors import RamifyError
 from ramify.training.settings import Settings
 from ramify.version import VERSION
@@ -24,22 +25,30 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class DataSet:
-    """A treebank by its name."""
+    """A treebank by its name, or text to learn from."""
 
     name: str
     files: dict[str, Path] | None
-    """Of train, dev and test; None for the built-in corpus"""
+    """Of train, dev and test, the last two only where there are any; None for the built-in corpus"""
     words: str = "auto"
     """Which leaves are words, as in the settings"""
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether there are gold trees to score against."""
+        return self.files is None or ("test" in self.files and looks_like_trees(self.files["test"]))
 
     @property
     def source(self) -> str:
         """The folder it is in."""
         return BUILT_IN if self.files is None else str(self.files["train"].parent)
 
-    def split(self, name: str) -> Path | Corpus:
-        """What to train on or to score against."""
-        return _builtin()[name] if self.files is None else _trees(self.files[name])
+    def split(self, name: str) -> Path | Corpus | None:
+        """What to train on, to choose the model by, or to score against; None where there is no such file."""
+        if self.files is None:
+            return _builtin()[name]
+        file = self.files.get(name)
+        return _trees(file) if file is not None and looks_like_trees(file) else file
 
     def trees(self, name: str) -> Corpus:
         """The same, read."""
@@ -71,6 +80,11 @@ class DataSet:
         return cls(record["name"], paths, record["words"])
 
 
+def looks_like_trees(file: Path) -> bool:
+    """As far as its first sign tells; the rest is read before the first run begins."""
+    return beginning_of(file).decode("utf-8-sig", "replace").lstrip().startswith("(")
+
+
 def _checksum(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -93,33 +107,49 @@ def _builtin() -> dict[str, Corpus]:
 
 @dataclass(frozen=True)
 class Run:
-    """One model, trained on one data set from one seed."""
+    """One model, trained on one data set from one seed; or the average of such models, which needs no training."""
 
     data: str
     model: str
-    settings: Settings
+    settings: Settings | None
+    """None for an average"""
     decoders: tuple[str, ...]
+    teachers: tuple[str, ...] = ()
+    """The names of the runs on which training is focused"""
+    members: tuple[str, ...] = ()
+    """The names of the runs that are averaged"""
 
     @property
-    def seed(self) -> int:
-        """Where its random numbers begin."""
-        return self.settings.seed
+    def seed(self) -> int | None:
+        """Where its random numbers begin; an average has none."""
+        return None if self.settings is None else self.settings.seed
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The runs that must be finished before this one begins."""
+        return self.teachers + self.members
 
     @property
     def name(self) -> str:
         """Also its place below the folder of all runs."""
-        return f"{self.data}/{self.model}/seed-{self.seed}"
+        return run_name(self.data, self.model, self.seed)
 
     def as_record(self) -> dict[str, Any]:
         """In terms of JSON; `path` is below the experiment's folder."""
-        path = f"{RUNS}/{self.name}"
-        return {
+        record = {
             "data": self.data,
             "model": self.model,
             "seed": self.seed,
             "decoders": list(self.decoders),
-            "path": path,
+            "path": f"{RUNS}/{self.name}",
         }
+        others = {"teachers": list(self.teachers), "members": list(self.members)}
+        return record | {key: names for key, names in others.items() if names}
+
+
+def run_name(data: str, model: str, seed: int | None) -> str:
+    """The place of a run below the folder of all runs."""
+    return f"{data}/{model}/{'average' if seed is None else f'seed-{seed}'}"
 
 
 @dataclass(frozen=True)
@@ -164,13 +194,14 @@ class Plan:
         for run in self._in_order():
             earlier = merged.get(run.name)
             decoders = (*earlier.decoders, *run.decoders) if earlier else run.decoders
-            merged[run.name] = Run(run.data, run.model, run.settings, tuple(dict.fromkeys(decoders)))
+            merged[run.name] = replace(run, decoders=tuple(dict.fromkeys(decoders)))
         return merged
 
     def _in_order(self) -> Iterator[Run]:
         for place in range(max(len(group.seeds) for group in self.groups)):
             for group in self.groups:
                 yield from (run for run in group.runs if run.seed in group.seeds[place : place + 1])
+        yield from (run for group in self.groups for run in group.runs if run.members)
 
     def as_record(self) -> dict[str, Any]:
         """In terms of JSON: what is written before the first run begins."""
@@ -183,5 +214,9 @@ class Plan:
             "baselines": list(self.baselines),
             "data": {name: data.as_record() for name, data in self.data.items()},
             "groups": [group.as_record() for group in self.groups],
-            "runs": [run.as_record() | {"settings": asdict(run.settings)} for run in self.runs.values()],
+            "runs": [run.as_record() | _settings(run) for run in self.runs.values()],
         }
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    return {} if run.settings is None else {"settings": asdict(run.settings)}

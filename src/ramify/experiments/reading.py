@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES, check_baseline
-from ramify.experiments.plan import DataSet, Group, Plan, Run
+from ramify.experiments.plan import DataSet, Group, Plan, Run, run_name
 from ramify.experiments.sources import data_sets
 from ramify.experiments.tables import Table, check_name, name_from, read_toml, unknown
+from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
 
 MOST_THREADS = 1024
@@ -52,7 +53,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     baselines = content.listed("baselines", BASELINES, str, check_baseline)
     common = _Common(
         _settings_table(content.table("settings"), f"{path}, [settings]"),
-        content.listed("seeds", [0], int, _check_seed),
+        content.listed("seeds", [0], int, check_seed),
         content.listed("decoders", ["mbr"], str, _check_decoder),
     )
     base = Path() if path in presets().values() else path.parent
@@ -61,6 +62,11 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     models = {name: _Model.read(name, table, str(path)) for name, table in content.table("models").items()}
     if not models:
         raise RamifyError(f"{path}: there is no model; describe one under [models.NAME].")
+    for name, table in content.table("averages").items():
+        if name in models:
+            raise RamifyError(f"{path}: {name} is a model and an average; give one of them another name.")
+        models[name] = _Model.read_average(name, table, str(path))
+    _check_others(str(path), models)
     groups = content.tables("group") or [{"name": name_from(path.stem), "title": title}]
     content.finish()
     reader = _Groups(path, common, of_data, models)
@@ -70,6 +76,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
         raise RamifyError(f"{path}: two groups have one name; give each its own.")
     _check_all_used(str(path), "data set", data, {name for group in found for name in group.data})
     _check_all_used(str(path), "model", models, {name for group in found for name in group.models})
+    _check_needs(str(path), found)
     words = {name: str((common.settings | of_data[name]).get("words", "auto")) for name in data}
     sets = {name: DataSet(name, files, words[name]) for name, files in data.items()}
     return Plan(path.stem, title, sets, found, tuple(baselines), threads)
@@ -93,6 +100,12 @@ class _Model:
     settings: dict[str, Any]
     decoders: list[str] | None
     """Its own, instead of the group's"""
+    teachers: list[str] = field(default_factory=list)
+    """The models on whose runs, from every seed, its training is focused"""
+    members: list[str] = field(default_factory=list)
+    """The models whose runs, from every seed, are averaged; it is then not trained itself"""
+    seeds: list[int] | None = None
+    """Of teachers or members; None for all seeds of the experiment"""
 
     @classmethod
     def read(cls, name: str, content: object, path: str) -> _Model:
@@ -100,7 +113,30 @@ class _Model:
         where = f"{path}, [models.{name}]"
         table = Table(where, content)
         own = table.listed("decoders", [], str, _check_decoder) if "decoders" in table else None
-        return cls(_settings_table(table.rest(), where), own)
+        teachers = table.listed("teachers", [], str, lambda _: None)
+        seeds = table.listed("teacher_seeds", [], int, check_seed) or None
+        if seeds and not teachers:
+            raise RamifyError(f"{where}: teacher_seeds goes with teachers; name them.")
+        settings = _settings_table(table.rest(), where)
+        for setting in ("focus", "focus_on", "focus_decay"):
+            if setting in settings and not teachers:
+                raise RamifyError(f"{where}: {setting} goes with teachers; name them.")
+        return cls(settings, own, teachers, seeds=seeds)
+
+    @classmethod
+    def read_average(cls, name: str, content: object, path: str) -> _Model:
+        check_name(name, f"{path}, [averages]")
+        table = Table(f"{path}, [averages.{name}]", content)
+        members = table.listed("members", [], str, lambda _: None)
+        seeds = table.listed("seeds", [], int, check_seed) or None
+        table.finish()
+        if not members:
+            raise RamifyError(f"{table.where}: has no members; name the models to average.")
+        return cls({}, ["mbr"], members=members, seeds=seeds)
+
+    def needs(self) -> list[str]:
+        """The models that must be trained before."""
+        return self.teachers + self.members
 
 
 @dataclass(frozen=True)
@@ -119,26 +155,64 @@ class _Groups:
         title = table.text("title", name)
         data = table.chosen("data", self.of_data)
         models = table.chosen("models", self.models)
-        seeds = table.listed("seeds", self.common.seeds, int, _check_seed)
+        seeds = table.listed("seeds", self.common.seeds, int, check_seed)
         decoders = table.listed("decoders", self.common.decoders, str, _check_decoder)
         table.finish()
         for key, value in (("data", data), ("models", models), ("seeds", seeds), ("decoders", decoders)):
             if not value:
                 raise RamifyError(f"{table.where}: {key} is empty; name at least one.")
-        runs = tuple(self._run(d, m, seed, decoders) for d in data for m in models for seed in seeds)
+        runs = tuple(
+            self._run(d, m, seed, decoders)
+            for d in data
+            for m in models
+            for seed in ([None] if self.models[m].members else seeds)
+        )
         return Group(name, title, tuple(data), tuple(models), tuple(seeds), runs)
 
-    def _run(self, data: str, model: str, seed: int, decoders: Sequence[str]) -> Run:
+    def _run(self, data: str, model: str, seed: int | None, decoders: Sequence[str]) -> Run:
         about = self.models[model]
         decoders = decoders if about.decoders is None else about.decoders
+        others = tuple(run_name(data, m, s) for m in about.needs() for s in about.seeds or self.common.seeds)
+        if about.members:
+            return Run(data, model, None, tuple(decoders), members=others)
         given = self.common.settings | self.of_data[data] | about.settings | {"seed": seed}
         try:
             settings = load_settings(None, given)
             _check_device(settings.device)
             _check_decoders(settings, decoders)
+            if others and not FAMILIES[settings.model].takes_span_scores:
+                raise RamifyError(f"{settings.model} cannot be focused: its loss takes no span scores.")
         except RamifyError as error:
             raise RamifyError(f"{self.path}, model {model} on {data}: {error}") from error
-        return Run(data, model, settings, tuple(decoders))
+        return Run(data, model, settings, tuple(decoders), teachers=others)
+
+
+def _check_others(where: str, models: Mapping[str, _Model]) -> None:
+    """Refuse teachers and members that are not models, and models that would have to be trained before themselves."""
+    for name, about in models.items():
+        kind = "teacher" if about.teachers else "member"
+        for other in about.needs():
+            if other not in models:
+                raise RamifyError(f"{where}: the {kind} of {name}, {unknown(other, models)}")
+            if models[other].members:
+                raise RamifyError(f"{where}: the {kind} of {name} is {other}, an average; name its members instead.")
+        reached, ahead = set[str](), list(about.needs())
+        while ahead:
+            other = ahead.pop()
+            if other == name:
+                raise RamifyError(f"{where}: {name} is among its own teachers; leave it out there.")
+            if other not in reached:
+                reached.add(other)
+                ahead += models[other].needs()
+
+
+def _check_needs(where: str, groups: Sequence[Group]) -> None:
+    """Refuse runs that wait for others that no group has."""
+    runs = {run.name: run for group in groups for run in group.runs}
+    for run in runs.values():
+        for other in run.needs:
+            if other not in runs:
+                raise RamifyError(f"{where}: {run.name} needs {other}, which is in no group; add it to one.")
 
 
 def _settings_table(content: dict[str, Any], where: str) -> dict[str, Any]:
@@ -165,7 +239,8 @@ def _check_device(name: str) -> None:
         chosen_device(name)
 
 
-def _check_seed(seed: int) -> None:
+def check_seed(seed: int) -> None:
+    """Refuse what cannot be a seed."""
     load_settings(None, {"seed": seed})
 
 
@@ -181,7 +256,6 @@ def _check_decoders(settings: Settings, decoders: Sequence[str]) -> None:
     import torch
 
     from ramify.decoding.decoders import check_decoder
-    from ramify.models import FAMILIES
 
     with torch.device("meta"):
         grammar = FAMILIES[settings.model](**settings.model_arguments(words=2))

@@ -16,6 +16,7 @@ import numpy as np
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import Corpus, read_sentences
+from ramify.corpus.sentence import Sentence
 from ramify.evaluation.baselines import baseline_predictions
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.induced import Induced, count_induced
@@ -25,31 +26,42 @@ from ramify.experiments.plan import FORMAT, DataSet, Run
 from ramify.version import VERSION
 
 if TYPE_CHECKING:
-    from ramify.parser.parser import Parser
+    from ramify.parser.base import TreeParser
+    from ramify.parser.ensemble import Ensemble
 
 SPLIT = "test"
 
 
 def model_result(
-    parser: Parser,
-    gold: Gold,
+    parser: TreeParser,
+    gold: Gold | None,
     run: Run,
     decoder: str,
     training: dict[str, Any],
 ) -> dict[str, Any]:
-    """Everything about a trained model's parses by one decoder; `training` tells how it came about."""
-    from ramify.parser.evaluate import predict
+    """Everything about the parses of a model, or of an average, by one decoder; `training` tells how it came about.
 
-    prediction = predict(parser, gold, run.model, decoder, seed=run.seed)
+    Without gold trees there are no scores.
+    """
     return {
         **_about("model", run.data, run.model),
         "seed": run.seed,
         "decoder": decoder,
-        "settings": asdict(run.settings),
+        "settings": None if run.settings is None else asdict(run.settings),
+        "evaluation": {},
+        **({} if gold is None else _scored(parser, gold, run, decoder)),
+        **training,
+    }
+
+
+def _scored(parser: TreeParser, gold: Gold, run: Run, decoder: str) -> dict[str, Any]:
+    from ramify.parser.evaluate import predict
+
+    prediction = predict(parser, gold, run.model, decoder, seed=run.seed or 0)
+    return {
         "evaluation": score(gold, prediction).as_record(),
         "induced": _induced(prediction, gold).as_record(),
         "sentence_f1": _sentence_f1(gold, [prediction]),
-        **training,
     }
 
 
@@ -84,12 +96,27 @@ def _about(kind: str, data: str, model: str) -> dict[str, Any]:
 
 
 def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
-    """The test set; its words are told by the rule of the training set, as the models' are."""
-    if rule is None:
-        train = data.split("train")
+    """The test set; which leaves are words the rule of the training set says, as for the models."""
+    test, train = data.split(SPLIT), data.split("train")
+    assert test is not None
+    assert train is not None
+    if rule is None and data.words != "auto":
+        rule = WordRule.from_name(data.words)
+    elif rule is None:
         corpus = train if isinstance(train, Corpus) else read_sentences(train)
-        rule = word_rule_for(corpus) if data.words == "auto" else WordRule.from_name(data.words)
-    return load_gold(data.split(SPLIT), rule)
+        rule = word_rule_for(corpus) if corpus.has_trees else None
+    return load_gold(test, rule)
+
+
+def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[str, Any]:
+    """How far the members of an average agree on the dev sentences, which are those of the first member's training."""
+    from ramify.storage.model_folder import read_config
+    from ramify.training.data import prepare
+    from ramify.training.settings import load_settings
+
+    settings = load_settings(None, dict(read_config(member)["settings"]))
+    dev = prepare(data.split("train"), data.split("dev"), settings).dev
+    return ensemble.agreement([Sentence.from_tokens(parse.words) for parse in dev.parses]).as_record()
 
 
 def training_record(folder: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:

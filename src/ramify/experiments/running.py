@@ -79,8 +79,10 @@ def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
         done = out is not None and not folder.missing_baselines(out, plan, data)
         yield Status(_baselines_name(data), state="finished" if done else "waiting")
     for run in plan.runs.values():
-        vocabulary = f"{run.data}: {run.settings.vocabulary}, {run.settings.min_count}"
-        status = Status(run.name, epochs=run.settings.epochs, vocabulary=vocabulary)
+        status = Status(run.name)
+        if run.settings is not None:
+            status.epochs = run.settings.epochs
+            status.vocabulary = f"{run.data}: {run.settings.vocabulary}, {run.settings.min_count}"
         if out is not None and not folder.missing_decoders(out, run):
             status.finish(folder.read_json(folder.result_file(folder.run_folder(out, run), run.decoders[0])))
         elif out is not None:
@@ -114,8 +116,8 @@ class _Experiment:
         stopping = False
         with self._killing_at_the_end():
             while self._workers or (waiting and not stopping):
-                while waiting and not stopping and len(self._workers) < jobs:
-                    self._begin(waiting.pop(0))
+                while not stopping and len(self._workers) < jobs and (name := self._next(waiting)) is not None:
+                    self._begin(name)
                 with suppress(queue.Empty):
                     self._take(*self._events.get(timeout=PAUSE), request)
                 if request.signal is not None and not stopping:
@@ -136,6 +138,20 @@ class _Experiment:
                 worker.kill()
                 worker.close()
 
+    def _next(self, waiting: list[str]) -> str | None:
+        """Take the first job that can begin; what waits for a run that failed fails too."""
+        for name in list(waiting):
+            run = self._plan.runs.get(name)
+            states = {other: self._statuses[other].state for other in run.needs} if run else {}
+            failed = [other for other, state in states.items() if state == "failed"]
+            if failed:
+                waiting.remove(name)
+                self._change(name, {"event": "failed", "error": f"it needs {failed[0]}, which failed.", "final": True})
+            elif all(state == "finished" for state in states.values()):
+                waiting.remove(name)
+                return name
+        return None
+
     def _begin(self, name: str) -> None:
         self._workers[name] = Worker(name, self._job(name), self._plan.threads, self._lock, self._events)
         self._change(name, {"event": "state", "state": "starting"})
@@ -148,8 +164,13 @@ class _Experiment:
         else:
             run = self._plan.runs[name]
             data = run.data
-            job = {"kind": "run", "model": run.model, "decoders": folder.missing_decoders(self._out, run)}
-            job["settings"] = {key: value for key, value in asdict(run.settings).items() if value is not None}
+            job = {"model": run.model, "decoders": folder.missing_decoders(self._out, run)}
+            others = {other: str(self._place(other).absolute()) for other in run.needs}
+            if run.settings is None:
+                job |= {"kind": "average", "members": others}
+            else:
+                settings = {key: value for key, value in asdict(run.settings).items() if value is not None}
+                job |= {"kind": "run", "settings": settings, "teachers": others}
         place = str(self._place(name).absolute())
         return job | {"data": self._plan.data[data].as_job(), "folder": place, "threads": self._plan.threads}
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ramify.corpus.lines import beginning_of
 from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.experiments.plan import BUILT_IN, SPLITS
+from ramify.experiments.plan import BUILT_IN, SPLITS, looks_like_trees
 from ramify.experiments.tables import Table, check_name, unknown
 
 Files = dict[str, Path] | None
@@ -75,11 +74,6 @@ def _splits(folder: Path) -> dict[str, Path]:
         raise RamifyError(f"{folder}: cannot be looked into ({error.strerror}); check its permissions.") from error
 
 
-def _looks_like_trees(file: Path) -> bool:
-    """As far as its first sign tells; the rest is read before the first run begins."""
-    return beginning_of(file).decode("utf-8-sig", "replace").lstrip().startswith("(")
-
-
 def _files(folder: Path, where: str) -> dict[str, Path]:
     try:
         found = _splits(folder)
@@ -88,6 +82,6 @@ def _files(folder: Path, where: str) -> dict[str, Path]:
     for split in SPLITS:
         if split not in found:
             raise RamifyError(f"{where}: {folder} has no {split} file; name one {split}.trees.")
-        if not _looks_like_trees(found[split]):
+        if not looks_like_trees(found[split]):
             raise RamifyError(f"{where}: {found[split]} holds no trees; experiments score against trees.")
     return {split: found[split].absolute() for split in SPLITS}

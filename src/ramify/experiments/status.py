@@ -60,9 +60,10 @@ class Status:
         """All is done; its figures are those of the epoch that was kept."""
         self.state, self.seconds_left = "finished", None
         with suppress(KeyError, TypeError, IndexError):  # a file of results may have been changed by hand
+            self.test_f1 = _number(result["evaluation"]["scores"]["sentence_f1"])
+        with suppress(KeyError, TypeError, IndexError):  # which an average does not have
             self._take_record(result["epochs"][result["epochs"][-1]["best_epoch"] - 1])
             self.epoch = _whole(result["epochs"][-1]["epoch"])
-            self.test_f1 = _number(result["evaluation"]["scores"]["sentence_f1"])
 
 
 def _whole(value: object) -> int | None:

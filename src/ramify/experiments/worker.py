@@ -75,10 +75,7 @@ def work(job: dict[str, Any], tell: Tell) -> int:
 
     warnings.showwarning = show
     try:
-        if job["kind"] == "baselines":
-            _score_baselines(job, tell)
-        else:
-            _train_and_score(job, tell)
+        _WORK[job["kind"]](job, tell)
     except Stopped as stop:
         return stop.exit_code
     except Exception as error:
@@ -126,17 +123,52 @@ def _train_and_score(job: dict[str, Any], tell: Tell) -> None:
         _remember_peak(folder)
         tell("epoch", record=record)
 
+    train_set = data.split("train")
+    assert train_set is not None
     parser = train(
-        data.split("train"), folder, dev=data.split("dev"), resume=True, on_epoch=on_epoch,
-        on_progress=_progress(tell, settings.epochs), **job["settings"],
+        train_set, folder, dev=data.split("dev"), teachers=_named(job["teachers"]), resume=True,
+        on_epoch=on_epoch, on_progress=_progress(tell, settings.epochs), **job["settings"],
     )  # fmt: skip
     training = training_record(folder, job["threads"], _peak(folder))
-    gold = gold_of(data, parser.word_rule)
+    gold = gold_of(data, parser.word_rule) if data.is_scored else None
     for decoder in run.decoders:
         tell("state", state=f"scoring {decoder}")
-        result = model_result(parser, gold, run, decoder, training)
-        result_file(folder, decoder).parent.mkdir(exist_ok=True)
-        write_json(result_file(folder, decoder), result)
+        _write_result(folder, decoder, model_result(parser, gold, run, decoder, training))
+
+
+def _score_average(job: dict[str, Any], tell: Tell) -> None:
+    import torch
+
+    from ramify.experiments.results import agreement_on_dev, gold_of, model_result
+    from ramify.parser import Ensemble
+
+    torch.set_num_threads(job["threads"])
+    data, folder = DataSet.from_job(job["data"]), Path(job["folder"])
+    run = Run(data.name, job["model"], None, tuple(job["decoders"]), members=tuple(job["members"]))
+    folder.mkdir(parents=True, exist_ok=True)
+    forget_failure(folder)
+    tell("state", state="scoring")
+    ensemble = Ensemble(_named(job["members"]))
+    about: dict[str, Any] = {"members": list(run.members)}
+    gold = gold_of(data, ensemble.word_rule) if data.is_scored else None
+    if gold is None:
+        about["evaluation"] = {"agreement": agreement_on_dev(ensemble, data, Path(next(iter(job["members"].values()))))}
+    for decoder in run.decoders:
+        _write_result(folder, decoder, model_result(ensemble, gold, run, decoder, about))
+
+
+def _named(folders: dict[str, str]) -> list[str]:
+    """Model folders with the names of their runs, without the data that all have in common."""
+    return [f"{name.partition('/')[2]}={folder}" for name, folder in folders.items()]
+
+
+def _write_result(folder: Path, decoder: str, result: dict[str, Any]) -> None:
+    result_file(folder, decoder).parent.mkdir(exist_ok=True)
+    write_json(result_file(folder, decoder), result)
+
+
+_WORK = {"baselines": _score_baselines, "run": _train_and_score, "average": _score_average}
+"""What is done for each kind of job"""
 
 
 def _progress(tell: Tell, epochs: int) -> Callable[[Any], None]:

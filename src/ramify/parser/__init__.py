@@ -2,8 +2,9 @@
 
 from ramify.evaluation.report import Evaluation
 from ramify.parser.analysis import FORMATS, Analysis
+from ramify.parser.ensemble import Ensemble
 from ramify.parser.evaluate import evaluate
 from ramify.parser.loading import load
 from ramify.parser.parser import Parser
 
-__all__ = ["FORMATS", "Analysis", "Evaluation", "Parser", "evaluate", "load"]
+__all__ = ["FORMATS", "Analysis", "Ensemble", "Evaluation", "Parser", "evaluate", "load"]

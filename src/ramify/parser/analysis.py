@@ -54,13 +54,15 @@ def _of_tokens(sentence: Sentence, unknown: NDArray[np.bool_]) -> tuple[bool, ..
 class Analysis:
     """A parse with what the grammar thinks of it; everything counts tokens, punctuation among them.
 
-    A sentence without a parse has a flat tree: no constituents, posteriors of zero, log p(w) minus infinity.
+    A sentence without a parse has a flat tree: no constituents, posteriors of zero, and log p(w) minus infinity unless
+    its constraints alone are the reason. Under constraints all posteriors of a grammar are those given that they hold.
     """
 
     sentence: Sentence
     parse: Parse
     log_probability: float
-    """log p(w) of its words in nats; minus infinity where there is no derivation, as for every single word"""
+    """log p(w) of its words in nats, without regard to constraints; minus infinity where there is no derivation, as for
+    every single word"""
     posteriors: NDArray[np.float32]
     """(N+1, N+1): posteriors[i, j] is the probability that tokens[i:j] are a constituent"""
     label_posteriors: NDArray[np.float32]
@@ -73,9 +75,18 @@ class Analysis:
     """Why the sentence has no parse; None where it has one or, having fewer than two words, needs none"""
     in_log_space: bool = False
     """Whether float32 could not hold its numbers, so that it was computed again in log space"""
+    constraint_log_probability: float | None = None
+    """log p(constraints | w) in nats; None for a sentence without constraints or a model without a likelihood"""
+    member_spans: tuple[NDArray[np.int32], ...] = ()
+    """Of an ensemble: the constituents of each member's own tree, in words"""
     heads: tuple[int, ...] | None = None
     """The head of each token: 0 for the root, else its place counted from 1; punctuation depends on the nearest word.
     None for models without heads and sentences without a parse"""
+
+    @property
+    def constraint_probability(self) -> float | None:
+        """p(constraints | w), the share of trees that meet the constraints, by their probability."""
+        return None if self.constraint_log_probability is None else math.exp(self.constraint_log_probability)
 
     @property
     def tree(self) -> nltk.Tree:
@@ -136,7 +147,7 @@ class Analysis:
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
         """In terms of JSON: the text, tokens and where they are in it, tags, unknown words, constituents [i, j, label],
-        log p(w), and why there is no parse if there is none; heads from models that have them.
+        log p(w), p(constraints | w), and why there is no parse if there is none; heads from models that have them.
         """
         parse = self.parse
         record: dict[str, object] = {
@@ -147,6 +158,7 @@ class Analysis:
             "unknown": list(self.unknown),
             "constituents": [[int(i), int(j), label] for (i, j), label in zip(parse.spans, parse.labels, strict=True)],
             "log_probability": self.log_probability if math.isfinite(self.log_probability) else None,
+            "constraint_probability": self.constraint_probability,
             "failure": self.failure,
         }
         if self.heads is not None:
@@ -220,10 +232,13 @@ def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
-    """The tree drawn with lines, top down, and a blank line after it; in brackets if it is too deep to be drawn.
-
-    Constituents show their head words if the model has heads.
+    """The tree drawn with lines, top down, how probable its constraints are, and a blank line; in brackets if it is too
+    deep to be drawn. Constituents show their head words if the model has heads.
     """
+    return _drawn(analysis, with_posteriors, with_ascii) + _under_the_tree(analysis)
+
+
+def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
     parse = _with_posteriors(analysis) if with_posteriors else analysis.parse
     if not len(parse):
         return ""
@@ -239,6 +254,11 @@ def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: boo
             stacklevel=2,
         )
         return write_brackets(parse) + "\n"
+
+
+def _under_the_tree(analysis: Analysis) -> str:
+    p = analysis.constraint_probability
+    return "" if p is None else f"p(constraints | sentence) = {p:.4g}\n"
 
 
 def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:

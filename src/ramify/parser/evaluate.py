@@ -12,21 +12,22 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
+from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
-from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.dependencies import NO_HEAD, GoldHeads, HeadPrediction
 from ramify.evaluation.failures import Failure, by_reason
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
-from ramify.parser.parser import Parser
+from ramify.parser.base import TreeParser
+from ramify.parser.ensemble import Ensemble, add_agreement
 
 NO_HEADS = "{} has no heads; score its trees against bracketed trees, or train a family with heads."
 
 
 def evaluate(
-    system: Parser | str,
+    system: TreeParser | str,
     trees: str | Path | Corpus,
     *,
     convention: Convention = "tn",
@@ -34,14 +35,15 @@ def evaluate(
     word_rule: WordRule | None = None,
     longest: int | None = None,
     seed: int = 0,
+    branching_prior: float = 0.0,
     on_sentence: Callable[[], None] = lambda: None,
     with_coverage: bool = True,
 ) -> Evaluation:
     """Score a parser, or a baseline by name (left, right, random, balanced, oracle), against gold trees.
 
-    Which leaves are words is, unless given, what the parser was trained with or, for a baseline, a guess from
-    the treebank's tags; the signature names it. Without `with_coverage` no unknown words are counted, which saves a
-    second pass over the sentences that have some.
+    Which leaves are words is, unless given, what the parser was trained with or, for a baseline, a guess from the
+    treebank's tags; the signature names it, and the branching prior if there is one. Without `with_coverage` no unknown
+    words are counted, which saves a second pass over the sentences that have some.
     """
     if isinstance(system, str):
         check_baseline(system)
@@ -49,18 +51,19 @@ def evaluate(
         predictions = baseline_predictions(system, gold, seed, on_sentence)
     else:
         gold = load_gold(trees, word_rule or system.word_rule, longest)
-        predictions = [predict(system, gold, "model", decoder, on_sentence, seed, with_coverage)]
+        predictions = [predict(system, gold, "model", decoder, on_sentence, seed, with_coverage, branching_prior)]
     return mean_of_runs([score(gold, each, convention) for each in predictions], predictions[0].system)
 
 
 def predict(
-    parser: Parser,
+    parser: TreeParser,
     gold: Gold,
     name: str,
     decoder: str = "mbr",
     on_sentence: Callable[[], None] = lambda: None,
     seed: int = 0,
     with_coverage: bool = True,
+    branching_prior: float = 0.0,
 ) -> Prediction:
     """What a parser says about the words of the gold sentences.
 
@@ -69,47 +72,48 @@ def predict(
     parses, log_probabilities, counts = [], [], np.zeros(())
     failures: list[Failure | None] = []
     in_log_space = 0
+    agreement = MemberAgreement(parser.names) if isinstance(parser, Ensemble) and len(parser.members) > 1 else None
     sentences = [Sentence.from_tokens(parse.words) for parse in gold.parses]
-    analyses = parser.analyse_many(sentences, decoder, seed)
+    analyses = parser.analyse_many(sentences, decoder, seed, branching_prior=branching_prior)
     for analysis, gold_parse in zip(analyses, gold.parses, strict=True):
         parses.append(analysis.parse)
         log_probabilities.append(analysis.log_probability)
         failures.append(analysis.failure)
         in_log_space += analysis.in_log_space
+        if agreement is not None:
+            add_agreement(agreement, analysis)
         if analysis.failure is None:
             counts = counts + reliability_counts(analysis.posteriors, gold_parse.spans)
         on_sentence()
-    coverage = None
-    has_likelihood = parser.model.has_likelihood
-    if with_coverage and has_likelihood:
-        too_long = {place for place, failure in enumerate(failures) if failure == "too long"}
-        likelihood = sum(parser.likelihoods_given(sentences, log_probabilities, too_long), Likelihood())
-        coverage = Coverage.of(likelihood, parser.vocabulary)
+    too_long = {place for place, failure in enumerate(failures) if failure == "too long"}
     return Prediction(
         f"{name} ({decoder})",
         parses,
-        log_probabilities if has_likelihood else None,
+        log_probabilities if parser.has_likelihood else None,
         Reliability.of(counts) if counts.ndim else None,
-        coverage,
+        parser.coverage(sentences, log_probabilities, too_long) if with_coverage else None,
         failures=by_reason(failures, (place + 1 for place in gold.places)),
         in_log_space=in_log_space,
+        agreement=None if agreement is None else agreement.as_record(),
+        options=_options(branching_prior),
     )
 
 
 def predict_heads(
-    parser: Parser,
+    parser: TreeParser,
     gold: GoldHeads,
     name: str,
     decoder: str = "mbr",
     heads: HeadDecoder = "projective",
     on_sentence: Callable[[], None] = lambda: None,
     seed: int = 0,
+    branching_prior: float = 0.0,
 ) -> HeadPrediction:
     """The heads that a parser gives the words of the gold sentences; refused if the model has none."""
     found, failures, in_log_space = [], [], 0
     words = gold.words
     sentences = [Sentence.from_tokens(parse.words) for parse in words.parses]
-    for analysis in parser.analyse_many(sentences, decoder, seed, heads=heads):
+    for analysis in parser.analyse_many(sentences, decoder, seed, branching_prior=branching_prior, heads=heads):
         if analysis.heads is None and analysis.failure is None:
             raise RamifyError(NO_HEADS.format(name))
         nothing = (NO_HEAD,) * len(analysis.parse)
@@ -119,4 +123,9 @@ def predict_heads(
         on_sentence()
     by_failure = by_reason(failures, (place + 1 for place in words.places))
     how = decoder if heads == "projective" else f"{decoder}, {heads}"
-    return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space)
+    return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space, _options(branching_prior))
+
+
+def _options(branching_prior: float) -> tuple[str, ...]:
+    """What a signature must say besides the decoder."""
+    return (f"branching prior {branching_prior:g}",) if branching_prior else ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import AS_IS
@@ -12,12 +13,33 @@ from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
 from ramify.parser.parser import Parser
 from ramify.runtime.devices import chosen_device
+from ramify.storage.ensemble_folder import checksum_of, is_ensemble, read_ensemble
 from ramify.storage.model_folder import LEARNT_FROM_TEXT, load_model, read_config
 
+if TYPE_CHECKING:
+    from ramify.parser.ensemble import Ensemble
 
-def load(folder: str | Path, device: str = "auto") -> Parser:
-    """The parser in a model folder, or of the grammar in a file of rules."""
+
+def load(folder: str | Path, device: str = "auto") -> Parser | Ensemble:
+    """The parser in a model folder or of the grammar in a file of rules, or a saved ensemble."""
+    if not is_ensemble(Path(folder)):
+        return load_single(folder, device)
+    from ramify.parser.ensemble import Ensemble
+    from ramify.parser.members import ModelMember
+
+    members, _ = read_ensemble(Path(folder))
+    parsers = [ModelMember(load_single(each.folder, device), each.name, checksum_of(each.folder)) for each in members]
+    return Ensemble(parsers, [each.weight for each in members])
+
+
+def load_single(folder: str | Path, device: str = "auto") -> Parser:
+    """The parser of a single model; an ensemble is refused."""
     folder = Path(folder)
+    if is_ensemble(folder):
+        raise RamifyError(
+            f"{folder}: is an ensemble, and this needs a single model; give one of its members, such as "
+            f"{folder / 'member-1'}."
+        )
     if folder.is_file():
         return _load_rules(folder, device)
     return Parser.of_stored(load_model(folder, chosen_device(device)), read_config(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -11,27 +12,30 @@ import nltk
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.constraints import forbidden_spans
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.spelling import Spelling
-from ramify.corpus.streaming import WINDOW, Pause
+from ramify.corpus.streaming import Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
-from ramify.decoding.decoders import Decoded, best_trees, check_decoder, decode, entropy, log_probabilities
+from ramify.decoding.constrained import Forbidden
+from ramify.decoding.decoders import Decoded, check_decoder, decode, labels_of_trees, log_probabilities
 from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
-from ramify.evaluation.coverage import Likelihood
+from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
+from ramify.evaluation.spans import Spans
 from ramify.models import Grammar, Model, TableGrammar
 from ramify.models.batches import WordIds, check_fits, fits, memory_batches, padded
 from ramify.models.generation import Generated, Sampler
 from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
+from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_positive
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.pcfg import PCFG, Rule
@@ -39,11 +43,8 @@ from ramify.structures.pcfg import PCFG, Rule
 MOST_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""
 
-GivenSentence = str | Sequence[str] | Sentence
-"""A string, read as the model's text is read; its tokens; or a sentence that was read already."""
 
-
-class Parser:
+class Parser(TreeParser):
     """Parses, scores and shows its rules. Make one with `ramify.load`, or from any grammar and its words."""
 
     def __init__(
@@ -132,14 +133,6 @@ class Parser:
         """Where the model is."""
         return self.model.device
 
-    def __call__(self, sentence: GivenSentence) -> Analysis:
-        """The same as `analyse`: one sentence, given as a string or as a list of tokens."""
-        return self.analyse(sentence)
-
-    def pipe(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[Analysis]:
-        """The same as `analyse_many`: a stream of sentences, in order."""
-        return self.analyse_many(sentences, decoder)
-
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
         """Leave the model in a folder that `ramify.load` reads.
 
@@ -155,6 +148,7 @@ class Parser:
         """The distribution over the trees of a batch of sentences, words alone: posteriors, samples, constraints.
 
         `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
+        Of a sentence with constraints, those over the trees that meet them.
         """
         given = [self._sentence(sentence) for sentence in sentences]
         if not given:
@@ -163,32 +157,14 @@ class Parser:
         for sentence, words in zip(given, encoded, strict=True):
             if not len(words):
                 raise RamifyError(f"{sentence.where or 'A sentence'}: has no words, so it has no trees.")
-        return self.grammar.forward(*padded(encoded, self.device))
+        pcfg = self.grammar.forward(*padded(encoded, self.device))
+        forbidden = Forbidden.of(list(map(forbidden_spans, given)), pcfg.longest, self.device)
+        return pcfg if forbidden is None else pcfg.forbid(forbidden.mask)
 
-    def parse(self, sentence: GivenSentence) -> nltk.Tree:
-        """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
-
-        Its root is `TOP`. Without a derivation it is flat; `Analysis.failure` tells such a tree from others.
-        """
-        return self.analyse(sentence).parse.to_nltk()
-
-    def parse_many(
-        self,
-        sentences: Iterable[GivenSentence | Pause],
-        decoder: str = "mbr",
-        seed: int = 0,
-        max_length: int | None = None,
-    ) -> Iterator[nltk.Tree]:
-        """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
-        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder, seed, max_length))
-
-    def posteriors(self, sentence: GivenSentence) -> NDArray[np.float32]:
-        """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""
-        return self.analyse(sentence).posteriors
-
-    def analyse(self, sentence: GivenSentence, decoder: str = "mbr", seed: int = 0) -> Analysis:
-        """The parse of one sentence with its probability and posteriors."""
-        return next(self.analyse_many([sentence], decoder, seed))
+    @property
+    def has_likelihood(self) -> bool:  # type: ignore[override]
+        """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
+        return self.model.has_likelihood
 
     def analyse_many(
         self,
@@ -196,16 +172,19 @@ class Parser:
         decoder: str = "mbr",
         seed: int = 0,
         max_length: int | None = None,
+        branching_prior: float = 0.0,
         heads: HeadDecoder = "projective",
     ) -> Iterator[Analysis]:
         """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream.
 
-        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree. `heads` is for
-        models that have them: the best projective tree, or the best one in which all `constituents` have one head.
+        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree. The decoders by
+        posteriors add `branching_prior` to the score of every span that ends where its sentence does: above zero it
+        favours right branching. `heads` is for models that have them: the best projective tree, or the best one in
+        which all `constituents` have one head.
         """
-        check_decoder(self._ready, decoder, seed)
-        _check_positive("max_length", max_length)
-        decoding, done = partial(decode, decoder=decoder, heads=heads), 0
+        check_decoder(self._ready, decoder, seed, branching_prior)
+        check_positive("max_length", max_length)
+        decoding, done = partial(decode, decoder=decoder, branching_prior=branching_prior, heads=heads), 0
         for window in self._windows(sentences):
             seeds = [(seed, done + place) for place in range(len(window))]
             yield from self._analyse_window(window, decoding, seeds, max_length)
@@ -213,10 +192,10 @@ class Parser:
 
     def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
         """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
-        _check_positive("count", count)
+        check_positive("count", count)
         check_decoder(self.grammar, "viterbi")
         given = self._sentence(sentence)
-        found = best_trees(self.grammar, self._alone(given), count)
+        found = self._alone(given).top_k(count)[0]
         parses = (with_punctuation(given, self._parse(given.words, each)) for each in found)
         return [(parse.to_nltk(), each.log_weight) for parse, each in zip(parses, found, strict=True)]
 
@@ -225,7 +204,7 @@ class Parser:
 
         Of a low-rank grammar, over trees with a rank component at every rule: an upper bound.
         """
-        return entropy(self.grammar, self._alone(self._sentence(sentence)))
+        return float(self._alone(self._sentence(sentence)).to(torch.float64).entropy())
 
     def log_probabilities(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[float]:
         """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
@@ -233,7 +212,7 @@ class Parser:
 
     def score_many(self, sentences: Iterable[GivenSentence | Pause], max_length: int | None = None) -> Iterator[Scored]:
         """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
-        _check_positive("max_length", max_length)
+        check_positive("max_length", max_length)
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
             found, in_log_space = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
@@ -264,11 +243,22 @@ class Parser:
             for sentence, words, whole, of_known in zip(sentences, unknown, log_p, known, strict=True)
         ]
 
+    def coverage(
+        self, sentences: Sequence[Sentence], log_p: Sequence[float], too_long: Collection[int] = ()
+    ) -> Coverage | None:
+        """The unknown words of sentences whose log p(w) is given, and perplexities that allow for them.
+
+        `too_long` are the places of sentences that were not parsed for their length. None without a likelihood.
+        """
+        if not self.has_likelihood:
+            return None
+        return Coverage.of(sum(self.likelihoods_given(sentences, log_p, too_long), Likelihood()), self.vocabulary)
+
     def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
         if max_length < 2:
             raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
-        _check_positive("count", count)
+        check_positive("count", count)
         if seed < 0:
             raise RamifyError(f"seed is {seed}, but must be at least 0.")
         sampler = Sampler(self.grammar, np.random.default_rng(seed))
@@ -284,7 +274,7 @@ class Parser:
 
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
-        _check_positive("count", count)
+        check_positive("count", count)
         if symbol is not None and symbol not in self.labels:
             raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; they are {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
@@ -293,45 +283,43 @@ class Parser:
 
     def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:
         """The most probable words of a preterminal."""
-        _check_positive("count", count)
+        check_positive("count", count)
         if tag not in self.tags and self.grammar:
             raise RamifyError(f"{tag!r} is not a preterminal of this grammar; they are {', '.join(self.tags)}.")
         found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
         return [(self.vocabulary.words[word], probability) for word, probability in found]
 
+    def label_trees(self, sentences: Sequence[Sentence], trees: Sequence[Spans]) -> list[TreeLabels]:
+        """The most probable labels of given binary trees over the words of sentences, and tags of these words.
+
+        A tree that the grammar cannot derive, and every tree of a model without rules, has the label `X` everywhere.
+        """
+        encoded = [self.vocabulary.encode(sentence.words) for sentence in sentences]
+        found = {place: TreeLabels.without_labels(len(words), words == 0) for place, words in enumerate(encoded)}
+        if not isinstance(self._ready, Grammar):
+            return list(found.values())
+        for places in memory_batches(self._ready, list(map(len, encoded))):
+            batch = padded([encoded[place] for place in places], self.device)
+            labelled = labels_of_trees(self._ready, *batch, [trees[place] for place in places])
+            for place, decoded in zip(places, labelled, strict=True):
+                if decoded.log_probability > -np.inf:
+                    found[place] = TreeLabels(
+                        tuple(self.labels[a] for a in decoded.labels),
+                        decoded.label_posteriors,
+                        tuple(self.tags[t] for t in decoded.tags),
+                        decoded.tag_posteriors,
+                        encoded[place] == 0,
+                    )
+        return [found[place] for place in range(len(encoded))]
+
     def _named(self, rule: Rule) -> tuple[str, str, str, float]:
         names = (*self.labels, *self.tags)
         return names[rule.parent], names[rule.left], names[rule.right], rule.probability
 
-    def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[list[Sentence]]:
-        """So many sentences that batches can be formed, fewer where the stream has no more just now."""
-        if not isinstance(sentences, Iterable):
-            raise RamifyError(f"{sentences!r} is not a list of sentences.")
-        if isinstance(sentences, str):
-            raise RamifyError("Many sentences are expected here, not one string; put it into a list.")
-        window: list[Sentence] = []
-        for given in sentences:
-            if not isinstance(given, Pause):
-                window.append(self._sentence(given))
-            if window and (len(window) == WINDOW or isinstance(given, Pause)):
-                yield window
-                window = []
-        if window:
-            yield window
-
-    def _sentence(self, given: GivenSentence) -> Sentence:
-        if isinstance(given, Sentence):
-            return given
-        if not isinstance(given, str | Sequence) or isinstance(given, bytes):
-            raise RamifyError(f"{given!r} is not a sentence; give a string or a list of tokens.")
-        return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
-
-    def _alone(self, sentence: Sentence) -> tuple[Tensor, Tensor]:
-        """One sentence as a batch; refused if it has no words or does not fit into memory."""
-        if not any(sentence.is_word):
-            raise RamifyError(f"{sentence.where or 'The sentence'}: has no words, so it has no trees.")
-        check_fits(self._ready, sum(sentence.is_word), sentence.where)
-        return padded([self.vocabulary.encode(sentence.words)], self.device)
+    def _alone(self, sentence: Sentence) -> PCFG:
+        """The distribution over the trees of one sentence; refused if it has no words or does not fit into memory."""
+        check_fits(self.grammar, sum(sentence.is_word), sentence.where)
+        return self.distributions([sentence])
 
     def _encoded(self, window: Sequence[Sentence], max_length: int | None) -> tuple[list[WordIds], set[int]]:
         """The words by their numbers, and the places of sentences beyond the limit or the free memory, left empty."""
@@ -355,7 +343,15 @@ class Parser:
         results = {place: self._flat(window[place], "too long") for place in too_long}
         for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
             word_ids, lengths = padded([encoded[place] for place in places], self.device)
-            found = decoding(self._ready, word_ids, lengths, seeds=[seeds[place] for place in places])
+            found = decoding(
+                self._ready,
+                word_ids,
+                lengths,
+                seeds=[seeds[place] for place in places],
+                forbidden=Forbidden.of(
+                    [forbidden_spans(window[place]) for place in places], word_ids.shape[1], self.device
+                ),
+            )
             for place, decoded in zip(places, found, strict=True):
                 results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
         return [results.get(place) or self._flat(sentence) for place, sentence in enumerate(window)]
@@ -372,9 +368,13 @@ class Parser:
 
     def _analysis(self, sentence: Sentence, found: Decoded, unknown: NDArray[np.bool_]) -> Analysis:
         failure = _failure(found.log_probability, len(found.tags))
+        given = found.constraint_log_probability
+        if given == -np.inf:
+            failure = "constraints"
         if failure:
-            return Analysis.flat(sentence, unknown, failure, [self.tags[t] for t in found.tags])
-        return Analysis.put_together(
+            flat = Analysis.flat(sentence, unknown, failure, [self.tags[t] for t in found.tags])
+            return replace(flat, log_probability=found.log_probability, constraint_log_probability=given)
+        analysis = Analysis.put_together(
             sentence,
             self._parse(sentence.words, found),
             found.log_probability,
@@ -385,13 +385,9 @@ class Parser:
             found.in_log_space,
             found.heads,
         )
+        return analysis if given is None else replace(analysis, constraint_log_probability=given)
 
 
 def _failure(log_probability: float, words: int) -> Failure | None:
     """A single word, which no grammar of this kind derives, needs no parse."""
     return "no derivation" if words > 1 and log_probability == -np.inf else None
-
-
-def _check_positive(name: str, number: int | None) -> None:
-    if number is not None and number < 1:
-        raise RamifyError(f"{name} is {number}, but must be at least 1.")

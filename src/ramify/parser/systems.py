@@ -27,8 +27,12 @@ from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.naming import SystemKind, kind_of, split_name
+from ramify.parser.base import TreeParser
+from ramify.parser.ensemble import Ensemble
 from ramify.parser.evaluate import predict, predict_heads
 from ramify.parser.loading import load, reads_text
+from ramify.parser.members import Member, open_member
+from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.model_folder import LEARNT_FROM_TEXT, METRICS, part, read_config
 
 Row = TypeVar("Row", Evaluation, HeadEvaluation)
@@ -45,6 +49,15 @@ class System:
     group: str
     """Runs of one system share it: a name given by hand, or all of a model's settings but the seed"""
     config: dict[str, Any] = field(default_factory=dict)
+    members: tuple[System, ...] = ()
+    """Of an average"""
+
+    @classmethod
+    def average(cls, members: Sequence[System]) -> System:
+        """Of models and files of trees."""
+        if len(members) < 2:
+            raise RamifyError("An average needs two members or more; give more models or files of trees.")
+        return cls("average", f"average of {len(members)}", Path(), "average", members=tuple(members))
 
     @classmethod
     def of(cls, kind: SystemKind, text: str) -> System:
@@ -53,7 +66,7 @@ class System:
         name = given or text
         config: dict[str, Any] = {}
         if kind == "model":
-            config = _config_of_rules(path, name) if path.is_file() else read_config(path)
+            config = _config_of_rules(path, name) if path.is_file() else _config(path, name)
         group = _settings_but_seed(config) if kind == "model" and not given else name
         return cls(kind, name, path, group, config)
 
@@ -63,7 +76,14 @@ class System:
         return cls.of(kind_of(text), text)
 
     def predictions(
-        self, gold: Gold, *, decoder: str, device: str, seed: int, on_sentence: Callable[[], None]
+        self,
+        gold: Gold,
+        *,
+        decoder: str,
+        device: str,
+        seed: int,
+        on_sentence: Callable[[], None],
+        branching_prior: float = 0.0,
     ) -> list[Prediction]:
         """Its trees for the gold sentences; of random trees several draws."""
         if self.kind == "baseline":
@@ -71,7 +91,8 @@ class System:
             return found if self.name == str(self.path) else [replace(each, system=self.name) for each in found]
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
-        return [predict(load(self.path, device), gold, self.name, decoder, on_sentence, seed)]
+        parser = self._parser(device)
+        return [predict(parser, gold, self.name, decoder, on_sentence, seed, branching_prior=branching_prior)]
 
     def heads(
         self,
@@ -82,13 +103,30 @@ class System:
         device: str,
         seed: int,
         on_sentence: Callable[[], None],
+        branching_prior: float = 0.0,
     ) -> HeadPrediction:
         """Its heads for the gold sentences."""
         if self.kind == "baseline":
             return replace(chain_prediction(str(self.path), gold), system=self.name)
         if self.kind == "predicted":
             return read_head_prediction(self.path, gold, self.name)
-        return predict_heads(load(self.path, device), gold, self.name, decoder, heads, on_sentence, seed)
+        parser = self._parser(device)
+        return predict_heads(parser, gold, self.name, decoder, heads, on_sentence, seed, branching_prior)
+
+    def _parser(self, device: str) -> TreeParser:
+        """Of a model or an average."""
+        if self.kind == "average":
+            return Ensemble([member.opened(device) for member in self.members])
+        return load(self.path, device)
+
+    def opened(self, device: str) -> Member:
+        """As a member of an average."""
+        return open_member(self.path if self.name == str(self.path) else f"{self.name}={self.path}", device)
+
+
+def _config(path: Path, name: str) -> dict[str, Any]:
+    """What is known of a model; of an ensemble only how it was made to read trees."""
+    return {"words": read_ensemble(path)[1], "ensemble": name} if is_ensemble(path) else read_config(path)
 
 
 def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
@@ -98,7 +136,8 @@ def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
 
 def common_rule(systems: Sequence[System]) -> WordRule | None:
     """The rule for words that the models were trained with; None where no model has one."""
-    models = (system for system in systems if system.kind == "model")
+    every = (each for system in systems for each in (system, *system.members))
+    models = (system for system in every if system.kind == "model")
     # A model that was learnt from text goes with any rule.
     rules = {str(model.config["words"]): model.name for model in models if model.config["words"] != LEARNT_FROM_TEXT}
     if len(rules) > 1:
@@ -116,12 +155,20 @@ def evaluate_systems(
     decoder: str = "mbr",
     device: str = "auto",
     seed: int = 0,
+    branching_prior: float = 0.0,
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[Evaluation]:
     """The scores of each system and, after the runs of one that has several, their mean."""
 
     def results(run: System) -> list[Evaluation]:
-        predictions = run.predictions(gold, decoder=decoder, device=device, seed=seed, on_sentence=on_sentence)
+        predictions = run.predictions(
+            gold,
+            decoder=decoder,
+            device=device,
+            seed=seed,
+            on_sentence=on_sentence,
+            branching_prior=branching_prior,
+        )
         return [score(gold, each, convention, with_evalb) for each in predictions]
 
     return _rows(systems, results, mean_of_runs)
@@ -135,12 +182,21 @@ def evaluate_heads(
     heads: HeadDecoder = "projective",
     device: str = "auto",
     seed: int = 0,
+    branching_prior: float = 0.0,
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[HeadEvaluation]:
     """The scores of each system's heads and, after the runs of one that has several, their mean."""
 
     def results(run: System) -> list[HeadEvaluation]:
-        found = run.heads(gold, decoder=decoder, heads=heads, device=device, seed=seed, on_sentence=on_sentence)
+        found = run.heads(
+            gold,
+            decoder=decoder,
+            heads=heads,
+            device=device,
+            seed=seed,
+            on_sentence=on_sentence,
+            branching_prior=branching_prior,
+        )
         return [score_heads(gold, found)]
 
     return _rows(systems, results, mean_of_head_runs)
@@ -208,5 +264,6 @@ def _settings_but_seed(config: dict[str, Any]) -> str:
             # A setting that was not there yet is one that was not given.
             if name not in ("seed", "device", "checkpoint_minutes") and value is not None
         }
-    told = {"settings": settings, **{name: config.get(name) for name in ("model", "grammar", "words", "data")}}
+    names = ("model", "grammar", "words", "data", "teachers", "ensemble")
+    told = {"settings": settings, **{name: config.get(name) for name in names}}
     return json.dumps(told, sort_keys=True)

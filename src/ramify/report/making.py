@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ramify.errors import RamifyError
 from ramify.report.contents.across import across
+from ramify.report.contents.agreement import agreement
 from ramify.report.contents.details import by_label, by_length
 from ramify.report.contents.induced import induced
 from ramify.report.contents.scores import scores
@@ -28,6 +29,7 @@ from ramify.storage.locks import locked_folder
 CONTENTS: tuple[Callable[[Runs], Section | None], ...] = (
     scores,
     across,
+    agreement,
     symbols,
     by_label,
     by_length,

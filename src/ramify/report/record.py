@@ -79,6 +79,8 @@ def result_of(record: Any, place: Path) -> Result:
         memory_mb=number(record.get("peak_memory_mb")),
         machine=_machine(record),
         path=path_name(place),
+        members=len(_list(record.get("members"))),
+        agreement=_agreement(evaluation.get("agreement")),
     )
 
 
@@ -203,6 +205,16 @@ def _epochs(value: Any) -> Iterator[Epoch]:
         epoch = whole(_dict(entry).get("epoch"))
         if epoch is not None:
             yield Epoch(epoch, number(entry.get("dev_perplexity")) or None, percentage(entry.get("dev_f1")))
+
+
+def _agreement(value: Any) -> dict[str, dict[str, float]] | None:
+    columns = [text(name) for name in _list(_dict(value).get("columns"))]
+    rows = {text(name): _list(row) for name, row in _dict(_dict(value).get("sentence_f1")).items()}
+    found = {
+        name: {column: f1 for column, each in zip(columns, row, strict=False) if (f1 := percentage(each)) is not None}
+        for name, row in rows.items()
+    }
+    return found or None
 
 
 def _machine(record: dict[str, Any]) -> str:

@@ -105,6 +105,17 @@ class Result:
     """Processor, threads and what else was written of the hardware, in words"""
     path: str
     """Below the folder of runs"""
+    members: int = 0
+    """Of an average, how many models it is of"""
+    agreement: dict[str, dict[str, float]] | None = None
+    """Of an average: S-F1 of each member, and of the average, with the others and with left and right branching"""
+
+    @property
+    def source(self) -> str:
+        """Where a run came from: its seed, or that it is an average."""
+        if self.members:
+            return f"average of {self.members}"
+        return "unknown" if self.seed is None else str(self.seed)
 
     @property
     def spread(self) -> Spread:

@@ -32,8 +32,8 @@ LARGEST_SIZE = 10_000_000
 MOST_WORDS = 1_000_001
 """As many as a training takes, and `<unk>`"""
 VOCABULARY, WEIGHTS, SPLITTER, SPELLING = "vocab.txt", "model.safetensors", "splitter.json", "spelling.json"
-METRICS, CARD, CHECKPOINT = "metrics.jsonl", "README.md", "checkpoint.safetensors"
-FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, SPELLING, METRICS, CARD, CHECKPOINT)
+METRICS, CARD, CHECKPOINT, FOCUS = "metrics.jsonl", "README.md", "checkpoint.safetensors", "focus.safetensors"
+FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, SPELLING, METRICS, CARD, CHECKPOINT, FOCUS)
 LARGEST_FILES = {CONFIG: 1 << 20, SPLITTER: 1 << 27, SPELLING: 1 << 26, METRICS: 1 << 26}
 """Bytes; read as JSON, a file takes up to ten times its size in memory"""
 LARGEST_HEADER = 1 << 20
@@ -176,7 +176,7 @@ def part(folder: Path, name: str, largest: int | None = None) -> Path:
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json, its names and sizes looked at before anything is built from them."""
     path = part(folder, CONFIG)
-    config = _read_json(path)
+    config = read_json(path)
     if not isinstance(config, dict) or config.get("format") is True or config.get("format") != FORMAT:
         raise RamifyError(f"{path}: is not of model format {FORMAT}; load it with the version that wrote it.")
     grammar, model = config.get("grammar"), config.get("model")
@@ -218,13 +218,14 @@ def _text_rules(folder: Path, config: dict[str, Any]) -> TextRules:
         splitter = None
         if splits:
             path = part(folder, SPLITTER)
-            splitter = Splitter.from_record(_read_json(path))
+            splitter = Splitter.from_record(read_json(path))
         return TextRules.from_record(record, splitter)
     except RamifyError as error:
         raise RamifyError(f"{path}: {error}") from error
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """The content of a file that may come from a stranger."""
     try:
         data = path.read_bytes()
         # Empty lists and tables take twenty times as much memory as bytes; files of ours hold few.

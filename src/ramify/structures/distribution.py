@@ -100,6 +100,11 @@ class TreeDistribution(ABC):
         """The same trees with these scores (B, N+1, N+1) for their spans, instead of any there were."""
         return self.replace(span_scores=span_scores)
 
+    def forbid(self, spans: Tensor) -> Self:
+        """Only the trees without any of these spans, given by a mask (B, N+1, N+1)."""
+        scores = self.scores()
+        return self.with_span_scores(scores.masked_fill(spans.to(scores.device), -torch.inf))
+
     def scores(self) -> Tensor:
         """(B, N+1, N+1) the span scores, zeros where there are none."""
         if self.span_scores is not None:
@@ -200,13 +205,17 @@ class TreeDistribution(ABC):
         raise ValueError(f"trees of {type(self).__name__} have no labels; give brackets alone")
 
     def _log_weight_of_brackets(self, tree: Tree, engine: str) -> Tensor:
-        """() of the only sentence: all trees with these spans, every other span of two words or more forbidden."""
-        scores = self.scores()
-        forbidden = torch.ones(scores.shape[1:], dtype=torch.bool).triu(2)
-        i, j = torch.from_numpy(tree.spans.astype(np.int64)).T
-        forbidden[i, j] = False
-        only_these = scores.masked_fill(forbidden.to(scores.device), -torch.inf)
-        return self.with_span_scores(only_these).log_partition(engine)[0]
+        """() of the only sentence: all trees with these spans."""
+        return self.forbid(spans_not_in([tree.spans], self.longest)).log_partition(engine)[0]
+
+
+def spans_not_in(trees: Sequence[NDArray[np.int32]], longest: int) -> Tensor:
+    """(B, N+1, N+1) a mask of the spans of two words or more that each tree, given by its spans, does not have."""
+    mask = torch.ones(len(trees), longest + 1, longest + 1, dtype=torch.bool).triu(2)
+    for table, spans in zip(mask, trees, strict=True):
+        i, j = torch.from_numpy(spans.astype(np.int64)).T
+        table[i, j] = False
+    return mask
 
 
 @torch.enable_grad()

@@ -3,7 +3,9 @@
 from ramify.terminal.letters import tree_format
 from ramify.terminal.progress import counting, reading_progress
 from ramify.terminal.tables import (
+    agreement_table,
     bench_table,
+    collapse_lines,
     comparison_lines,
     coverage_lines,
     detail_tables,
@@ -20,7 +22,9 @@ from ramify.terminal.tables import (
 from ramify.terminal.training import training_display
 
 __all__ = [
+    "agreement_table",
     "bench_table",
+    "collapse_lines",
     "comparison_lines",
     "counting",
     "coverage_lines",

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ramify.corpus.vocabulary import UnknownCount
+from ramify.evaluation.agreement import BRANCHING
 from ramify.evaluation.calibration import Reliability
 from ramify.evaluation.coverage import NOT_COMPARABLE, are_comparable
 from ramify.evaluation.dependencies import HeadEvaluation
@@ -104,6 +105,23 @@ def failure_lines(
             yield f"{result.system}: {told} {consequence}"
         if result.in_log_space:
             yield f"{result.system}: {log_space_told(result.in_log_space)}"
+
+
+def agreement_table(agreement: Mapping[str, Any]) -> Table:
+    """S-F1 between the members of an ensemble, their average, and left and right branching."""
+    columns, f1 = agreement["columns"], agreement["sentence_f1"]
+    title = f"S-F1 between the members, over {agreement['sentences']:,} sentences"
+    table = _table("", *map(escape, columns), title=title)
+    for name in columns[: -len(BRANCHING)]:
+        values = ("" if other == name else f"{value:.1f}" for other, value in zip(columns, f1[name], strict=True))
+        table.add_row(escape(name), *values)
+    return table
+
+
+def collapse_lines(collapsed: Mapping[str, str]) -> Iterator[str]:
+    """Members of an ensemble that should not vote."""
+    for name, reason in collapsed.items():
+        yield f"{name} may have collapsed: {reason}; consider averaging without it."
 
 
 def detail_tables(evaluations: Sequence[Evaluation]) -> Iterator[Table]:

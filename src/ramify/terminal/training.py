@@ -28,7 +28,7 @@ def training_display(console: Console, clock: Clock = time.monotonic) -> Iterato
     """The callbacks of `ramify.train`, which print to `console`: a bar in a terminal, else a line now and then."""
     display = _TrainingDisplay(console, clock)
     try:
-        yield {name: getattr(display, name) for name in ("on_start", "on_progress", "on_epoch", "on_end")}
+        yield {name: getattr(display, name) for name in ("on_start", "on_teacher", "on_progress", "on_epoch", "on_end")}
     finally:
         display.stop_bar()
 
@@ -45,7 +45,7 @@ class _TrainingDisplay:
             disable=not console.is_terminal,
         )
         self.pace = _Pace(clock)
-        self.epochs, self.has_likelihood = 0, True
+        self.epochs, self.shows_perplexity = 0, True
         self.line_at: tuple[float, float] | None = None
         """Epochs done and time when the last line was printed"""
 
@@ -54,10 +54,16 @@ class _TrainingDisplay:
             self._print(line)
         for note in summary.notes:
             self._note(note)
-        self.epochs, self.has_likelihood = summary.epochs, summary.has_likelihood
+        # What a focused run maximises counts the scores of its teachers, so it has no perplexity.
+        self.epochs, self.shows_perplexity = summary.epochs, summary.has_likelihood and not summary.teachers
         first = min(summary.epochs_done + 1, summary.epochs)
         self.task = self.bar.add_task("", total=self.epochs, epoch=f"{first}/{self.epochs}", status="starting")
         self.bar.start()
+
+    def on_teacher(self, done: int, total: int) -> None:
+        self.bar.update(self.task, status=f"teachers: {done:,} of {total:,} sentences parsed")
+        if not self.console.is_terminal and done == total:
+            self._print(f"teachers parsed {total:,} sentences")
 
     def on_progress(self, now: TrainingProgress) -> None:
         share = now.sentences_done / now.sentences
@@ -68,7 +74,7 @@ class _TrainingDisplay:
                 f"time    about {expected} for the rest, by the pace of the first steps; dev sentences come on top"
             )
         status = f"{now.sentences_per_second:.0f} sentences/s"
-        if self.has_likelihood:
+        if self.shows_perplexity:
             status += f", perplexity {now.perplexity:.1f}"
         if share == 1:
             status += ", judging dev sentences"
@@ -85,8 +91,8 @@ class _TrainingDisplay:
             reached = f"loss {record['dev_loss']:.4f} on dev"
         else:
             seen = record["train_perplexity"]
-            reached = f"perplexity {float('inf') if seen is None else seen:.1f} in training, "
-            reached += f"{record['dev_perplexity']:.1f} on dev"
+            in_training = f"{float('inf') if seen is None else seen:.1f} in training, " if self.shows_perplexity else ""
+            reached = f"perplexity {in_training}{record['dev_perplexity']:.1f} on dev"
         self._print(f"epoch {record['epoch']}: {reached}{f1} ({record['seconds']:.0f} s)")
 
     def on_end(self, verdict: Verdict) -> None:
@@ -164,6 +170,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"unknown {summary.unknown} in training, {summary.dev_unknown} on dev{rule}"
     sizes = "".join(f", {name} {size:,}" for name, size in summary.sizes.items())
     yield f"model   {summary.model}{sizes}: {summary.parameters:,} parameters"
+    if summary.teachers:
+        yield f"focus   {summary.focus:g} on the spans of {', '.join(summary.teachers)}"
     done = f", {summary.epochs_done:,} done before" if summary.epochs_done else ""
     yield f"epochs  {summary.epochs:,} at most{done}"
 

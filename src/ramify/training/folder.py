@@ -17,6 +17,7 @@ from ramify.storage.locks import check_unlocked
 from ramify.storage.model_folder import (
     CHECKPOINT,
     FILES,
+    FOCUS,
     LEARNT_FROM_TEXT,
     METRICS,
     WEIGHTS,
@@ -26,7 +27,11 @@ from ramify.storage.model_folder import (
     write_description,
     write_weights,
 )
+from ramify.training.focusing import SpanScores
 from ramify.training.settings import Settings, load_settings
+
+TEACHERS = "teachers"
+"""Where the config of a focused run lists its teachers"""
 
 
 def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
@@ -75,6 +80,9 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
                 f"{out}: was trained on another {name} set ({known.get('source')}, {known.get('sentences')} sentences, "
                 f"checksum {str(known.get('sha256'))[:8]}); give the same one, or another folder."
             )
+    if before.get(TEACHERS) != now.get(TEACHERS):
+        names = ", ".join(teacher["name"] for teacher in before.get(TEACHERS) or ()) or "no teachers"
+        raise RamifyError(f"{out}: was begun with {names}; give the same teachers, or another folder.")
     if any(before.get(name) != now[name] for name in ("grammar", "words", "text")):
         raise RamifyError(f"{out}: was begun by a version that reads this data otherwise; resume with that one.")
     if before.get("threads") != now["threads"]:
@@ -110,6 +118,14 @@ class RunFolder:
         """A checkpoint."""
         save_checkpoint(self.out, model, learner, position)
 
+    def span_scores(self, lengths: list[int]) -> SpanScores | None:
+        """What teachers found in training sentences of these lengths; None if they have not parsed them yet."""
+        return SpanScores.load(self.out, lengths) if (self.out / FOCUS).exists() else None
+
+    def keep_span_scores(self, scores: SpanScores) -> None:
+        """So that a resumed run has the same ones, and needs no teachers."""
+        scores.save(self.out)
+
     def keep(self, stored: StoredModel) -> None:
         """The model as it is now is the best so far."""
         write_weights(self.out, stored)
@@ -132,6 +148,13 @@ class InMemory:
         return Position()
 
     def save(self, model: Model, learner: Learner, position: Position) -> None:
+        """There is nothing to resume."""
+
+    def span_scores(self, lengths: list[int]) -> SpanScores | None:  # noqa: ARG002
+        """None: the teachers have not parsed yet."""
+        return None
+
+    def keep_span_scores(self, scores: SpanScores) -> None:
         """There is nothing to resume."""
 
     def keep(self, stored: StoredModel) -> None:

@@ -16,6 +16,7 @@ from ramify.models.base import Learner, Model
 from ramify.models.batches import WordIds
 from ramify.runtime.threads import torch_on_one_core
 from ramify.storage.checkpoint import Position
+from ramify.training.focusing import SpanScores
 from ramify.training.settings import Settings
 
 
@@ -62,30 +63,38 @@ def train_epoch(
     settings: Settings,
     position: Position,
     on_step: Callable[[Progress], None] = lambda _: None,
+    focus: SpanScores | None = None,
 ) -> None:
     """The rest of the epoch under way; `position` is moved along, and whole whenever `on_step` is called.
 
-    The order of the sentences depends on the seed and the epoch's number alone.
+    The order of the sentences depends on the seed and the epoch's number alone. `focus` holds the span scores of the
+    sentences, by their places.
     """
     learner.set_learning_rate(settings.learning_rate * settings.decay ** (position.epoch - 1))
     device = grammar.device
     grammar.train()
+    places = list(range(len(sentences)))
     if (longest := settings.longest_in(position.epoch)) is not None:
-        sentences = [words for words in sentences if len(words) <= longest]
+        places = [place for place in places if len(sentences[place]) <= longest]
+        sentences = [sentences[place] for place in places]
         if not sentences:
             raise RamifyError(f"No training sentence has at most {longest} words; give another curriculum.")
+    strength = settings.focus_in(position.epoch)
     order = np.random.default_rng([settings.seed, position.epoch])
     batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
-    for places in batches[position.batches :]:
+    for batch in batches[position.batches :]:
         started = time.perf_counter()
-        word_ids = torch.from_numpy(np.stack([sentences[place] for place in places])).to(device)
+        word_ids = torch.from_numpy(np.stack([sentences[each] for each in batch])).to(device)
+        span_scores = None
+        if focus is not None and strength:
+            span_scores = strength * focus.of([places[each] for each in batch]).to(device)
         drawing = grammar.draws() or settings.dropout
         noise = noise_for(settings.seed, position.epoch, position.batches) if drawing else None
-        log_z = train_step(grammar, learner, word_ids, noise, settings.dropout)
+        log_z = train_step(grammar, learner, word_ids, noise, settings.dropout, span_scores)
         position.batches += 1
-        position.sentences += len(places)
+        position.sentences += len(batch)
         position.log_probability += float(log_z.sum())
-        position.words += len(places) * (word_ids.shape[1] + 1)
+        position.words += len(batch) * (word_ids.shape[1] + 1)
         position.seconds += time.perf_counter() - started
         if math.isnan(position.log_probability):
             raise RamifyError(
@@ -107,16 +116,18 @@ def train_step(
     word_ids: Tensor,
     noise: torch.Generator | None = None,
     dropout: float = 0.0,
+    span_scores: Tensor | None = None,
 ) -> Tensor:
     """One step up the objective of a batch (B, N), such as log p(w); gives it (B,) from before the step.
 
     `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. On a CPU the heavy
     parts are spread over the cores in pieces; what is between them is too small for threads.
     """
+    focused = {} if span_scores is None else {"span_scores": span_scores}
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
     with torch_on_one_core():
-        objective = grammar.objective(word_ids, lengths, noise, dropout)
+        objective = grammar.objective(word_ids, lengths, noise, dropout, **focused)
         learner.update(objective)
     return objective.detach()
 

@@ -19,14 +19,24 @@ from ramify.evaluation.scores import perplexity
 from ramify.models import FAMILIES, Grammar, Model
 from ramify.models.batches import check_fits, check_tables_fit, memory_batches, padded
 from ramify.parser.evaluate import evaluate
-from ramify.parser.loading import load
+from ramify.parser.loading import load_single
+from ramify.parser.members import GivenMember, check_member, open_member
 from ramify.parser.parser import Parser
 from ramify.runtime.devices import chosen_device
 from ramify.storage.checkpoint import Position
 from ramify.storage.locks import locked_folder
-from ramify.storage.model_folder import FORMAT, StoredModel, read_config
+from ramify.storage.model_folder import FOCUS, FORMAT, StoredModel, read_config
 from ramify.training.data import Data, prepare
-from ramify.training.folder import InMemory, RunFolder, RunStore, check_folder, check_same, settings_to_resume
+from ramify.training.focusing import OnTeacher, SpanScores, scores_of_teachers
+from ramify.training.folder import (
+    TEACHERS,
+    InMemory,
+    RunFolder,
+    RunStore,
+    check_folder,
+    check_same,
+    settings_to_resume,
+)
 from ramify.training.loop import Progress, train_epoch
 from ramify.training.settings import Settings, load_settings
 from ramify.training.stopping import StopRequest, stop_requests
@@ -42,6 +52,7 @@ class Callbacks(NamedTuple):
     """What is called as a run proceeds."""
 
     on_start: Callable[[Summary], None] = lambda _: None
+    on_teacher: OnTeacher = lambda *_: None
     on_progress: Callable[[Progress], None] = lambda _: None
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None
     on_end: Callable[[Verdict], None] = lambda _: None
@@ -52,11 +63,13 @@ def train(
     out: str | Path,
     *,
     dev: GivenData | None = None,
+    teachers: Sequence[GivenMember] = (),
     config: str | Path | None = None,
     preset: str | None = None,
     resume: bool = False,
     overwrite: bool = False,
     on_start: Callable[[Summary], None] = lambda _: None,
+    on_teacher: OnTeacher = lambda *_: None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
     on_end: Callable[[Verdict], None] = lambda _: None,
@@ -71,39 +84,46 @@ def train(
     with its own settings, bit for bit as if it had not been stopped. Ctrl-C and SIGTERM raise `Stopped` once the run is
     saved.
 
-    `on_start` is called once before the first step, `on_progress` after every step, `on_epoch` after every epoch with
-    its line of `metrics.jsonl`, and `on_end` once after the last epoch.
+    `teachers` are parsers, model folders or files of trees: training is then focused on the spans that they find in the
+    training sentences, with the strength `focus`. Perplexities, and the choice of the epoch, are always without them.
+
+    `on_start` is called once before the first step, `on_teacher` while teachers parse, `on_progress` after every step,
+    `on_epoch` after every epoch with its line of `metrics.jsonl`, and `on_end` once after the last epoch.
     """
     out = Path(out)
     check_folder(out, resume, overwrite)
-    callbacks = Callbacks(on_start, on_progress, on_epoch, on_end)
+    callbacks = Callbacks(on_start, on_teacher, on_progress, on_epoch, on_end)
     with locked_folder(out):
         earlier = settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
-        run = _Run(data, dev, load_settings(config, settings, earlier, preset))
+        run = _Run(data, dev, load_settings(config, settings, earlier, preset), teachers, earlier is not None)
         if earlier is not None:
-            check_same(out, read_config(out), run.description)
+            before = read_config(out)
+            if not teachers and (out / FOCUS).exists():
+                run.description[TEACHERS] = before.get(TEACHERS)  # their scores are in the folder
+            check_same(out, before, run.description)
         folder = RunFolder(out)
         folder.begin(run.description, run.stored, earlier is not None)
         run.learn(folder, callbacks, f"the run is saved in {out} and can be resumed")
         device = run.stored.model.device
         del run  # its memory is needed for the tables of the model that is loaded
-        return load(out, str(device))
+        return load_single(out, str(device))
 
 
 def fit(
     sentences: GivenData,
     *,
     dev: GivenData | None = None,
+    teachers: Sequence[GivenMember] = (),
     preset: str | None = None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
     **settings: Any,
 ) -> Parser:
     """Learn a model from sentences in memory and leave no files; `parser.save(folder)` keeps it.
 
-    Sentences are strings or lists of tokens; a file or folder is read as by `train`. `settings` are those of `train`,
-    such as `model="tn-pcfg"`, `preterminals=60`, `epochs=5`, `seed=0`.
+    Sentences are strings or lists of tokens; a file or folder is read as by `train`. `teachers` and `settings` are
+    those of `train`, such as `model="tn-pcfg"`, `preterminals=60`, `epochs=5`, `seed=0`.
     """
-    run = _Run(sentences, dev, load_settings(None, settings, preset=preset))
+    run = _Run(sentences, dev, load_settings(None, settings, preset=preset), teachers)
     kept = InMemory()
     run.learn(kept, Callbacks(on_epoch=on_epoch), "nothing was kept")
     run.stored.model.load_state_dict(kept.best)
@@ -114,9 +134,18 @@ def fit(
 class _Run:
     """Data, a new model, and a description of both; nothing is on disk yet."""
 
-    def __init__(self, data: GivenData, dev: GivenData | None, settings: Settings) -> None:
+    def __init__(
+        self,
+        data: GivenData,
+        dev: GivenData | None,
+        settings: Settings,
+        teachers: Sequence[GivenMember],
+        resumed: bool = False,
+    ) -> None:
         device = chosen_device(settings.device)
+        _check_teachers(teachers, settings, resumed)
         self.data, self.settings = prepare(data, dev, settings), settings
+        self._teachers = [open_member(teacher, settings.device) for teacher in teachers]
         arguments = settings.model_arguments(len(self.data.vocabulary))
         check_size(settings.model, arguments)
         self.description: dict[str, Any] = {
@@ -128,6 +157,8 @@ class _Run:
             "threads": torch.get_num_threads(),
             **self.data.describe(),
         }
+        if teachers:
+            self.description[TEACHERS] = [teacher.as_record() for teacher in self._teachers]
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(settings.seed)
             model = FAMILIES[settings.model](**arguments).to(device)
@@ -149,7 +180,8 @@ class _Run:
         model, data, settings = self.stored.model, self.data, self.settings
         learner = model.learner(settings.learning_rate, settings.clip)
         position = store.position(model, learner)
-        callbacks.on_start(summarise(data, settings, model, len(position.records)))
+        callbacks.on_start(summarise(data, settings, model, len(position.records), self._teacher_names))
+        focus = self._span_scores(store, callbacks.on_teacher, stop)
         sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
         saved = time.monotonic()
 
@@ -162,7 +194,7 @@ class _Run:
             stop.obey()
 
         while not is_finished(position.records, settings):
-            train_epoch(model, learner, sentences, settings, position, on_step)
+            train_epoch(model, learner, sentences, settings, position, on_step, focus)
             store.save(model, learner, position)  # before the dev set, which may take long
             self._finish_epoch(position, store, stop)
             record = position.records[-1]
@@ -172,11 +204,33 @@ class _Run:
             stop.obey()
         return position.records
 
+    @property
+    def _teacher_names(self) -> tuple[str, ...]:
+        return tuple(teacher["name"] for teacher in self.description.get(TEACHERS) or ())
+
+    def _span_scores(self, store: RunStore, on_teacher: OnTeacher, stop: _Stop) -> SpanScores | None:
+        """What the teachers find, kept with the run; None for a run without teachers."""
+        if not self._teacher_names:
+            return None
+        scores = store.span_scores([len(parse) for parse in self.data.train.parses])
+        if scores is None:
+
+            def on_window(done: int, total: int) -> None:
+                on_teacher(done, total)
+                stop.obey()
+
+            scores = scores_of_teachers(self._teachers, self.data.train, self.settings.focus_on, on_window)
+            store.keep_span_scores(scores)
+        self._teachers = []  # their memory is needed
+        return scores
+
     def _finish_epoch(self, position: Position, store: RunStore, stop: _Stop) -> None:
         """Judge the model and keep it if it is the best so far. Repeated, it leaves the same files."""
         started = time.perf_counter()
         progress = Progress.at(position, len(self.data.train))
-        seen = progress.perplexity if self.stored.model.has_likelihood else math.inf
+        # The objective of a focused run counts the teachers' scores, so it is not a likelihood.
+        is_likelihood = self.stored.model.has_likelihood and not self._teacher_names
+        seen = progress.perplexity if is_likelihood else math.inf
         record = {
             "epoch": position.epoch,
             "train_perplexity": seen if math.isfinite(seen) else None,
@@ -211,6 +265,18 @@ class _Stop:
 
     def obey(self) -> None:
         self._request.obey(self._message)
+
+
+def _check_teachers(teachers: Sequence[GivenMember], settings: Settings, resumed: bool) -> None:
+    """Refuse a focus without teachers, and teachers that cannot be used, before any data is read."""
+    if isinstance(teachers, str | Path):
+        raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put it into one.")
+    if settings.focus is not None and not teachers and not resumed:
+        raise RamifyError("focus has no effect without teachers; give teachers, or leave it out.")
+    if teachers and not FAMILIES[settings.model].takes_span_scores:
+        raise RamifyError(f"{settings.model} cannot be focused: its loss takes no span scores; leave out the teachers.")
+    for teacher in teachers:
+        check_member(teacher)
 
 
 def check_storable(name: str, model: Model) -> None:

@@ -20,6 +20,7 @@ from ramify.models import FAMILIES
 from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, setting
 
 PUNCTUATION = ("remove", "keep")
+FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """What a resumed run may be given anew; everything else would make it another run."""
 DEFAULT_BATCH = 4
@@ -52,6 +53,11 @@ class Settings(ModelOptions):
     )
     patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.")
     clip: float = setting(3.0, "Cut the gradient's norm here.")
+    focus: float | None = setting(
+        None, "How strongly training follows the spans that the teachers find (beta) \\[default: 1 with teachers]."
+    )
+    focus_on: str = setting("posteriors", f"What counts of a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
+    focus_decay: float = setting(1.0, "The strength of the focus is multiplied by this after every epoch.")
     input: str = setting("auto", "What DATA is: text, brackets, conllu, or auto, which looks how it begins.")
     words: str = setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
     tokenise: str = setting("none", "Language of plain prose to tokenise (en, fr ... or xx for any); none: at spaces.")
@@ -104,6 +110,11 @@ class Settings(ModelOptions):
             raise RamifyError(f"dropout is {self.dropout}, but must be at least 0 and less than 1.")
         if self.dropout and not FAMILIES[self.model].allows_dropout:
             raise RamifyError(f"{self.model} cannot leave out parts of itself in training; leave out dropout.")
+        _one_of("focus_on", self.focus_on, FOCUS_ON)
+        if not 0 <= (self.focus or 0.0) < float("inf"):
+            raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
+        if not 0 <= self.focus_decay < float("inf"):
+            raise RamifyError(f"focus_decay is {self.focus_decay}, but must be at least 0.")
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
@@ -125,6 +136,10 @@ class Settings(ModelOptions):
         }
         return family.arguments(changed | self.further_options, words)
 
+    def focus_in(self, epoch: int) -> float:
+        """The strength of the focus in an epoch of a run that has teachers."""
+        return (1.0 if self.focus is None else self.focus) * self.focus_decay ** (epoch - 1)
+
     def longest_in(self, epoch: int) -> int | None:
         """The longest sentence to train on in an epoch; None without a curriculum."""
         first = self.curriculum or FAMILIES[self.model].default_curriculum()
@@ -140,6 +155,7 @@ TYPES: dict[str, type] = {
     "int": int,
     "int | None": int,
     "float": float,
+    "float | None": float,
     "str": str,
     "bool": bool,
 }

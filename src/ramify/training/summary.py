@@ -51,6 +51,10 @@ class Summary:
     epochs: int
     epochs_done: int
     """By an earlier run that this one resumes"""
+    teachers: tuple[str, ...] = ()
+    """The parsers that a focused run follows"""
+    focus: float = 0.0
+    """How strongly it follows them in the first epoch"""
 
     @property
     def read(self) -> int:
@@ -105,7 +109,9 @@ class Verdict:
         return name if self.branching[name] > self.dev_f1 else None
 
 
-def summarise(data: Data, settings: Settings, grammar: Model, epochs_done: int) -> Summary:
+def summarise(
+    data: Data, settings: Settings, grammar: Model, epochs_done: int, teachers: tuple[str, ...] = ()
+) -> Summary:
     """What is known before the first step."""
     dropped = dict(data.dropped)
     sizes = {}
@@ -133,6 +139,8 @@ def summarise(data: Data, settings: Settings, grammar: Model, epochs_done: int) 
         has_likelihood=grammar.has_likelihood,
         epochs=settings.epochs,
         epochs_done=epochs_done,
+        teachers=teachers,
+        focus=settings.focus_in(1) if teachers else 0.0,
     )
 
 

@@ -40,6 +40,10 @@ GROUPS = (
             Mutant("load_gold_heads", "UNSPECIFIED not in sentence.upos", "True"),
             Mutant("read_head_prediction", "compress(is_word, present)", "is_word"),
             Mutant("data:prepare", " and not rules.punctuation.keep", ""),
+            Mutant("ways_to_read", 'kind == "conllu"', "False"),
+            Mutant("Ensemble.analyse_many", "branching_prior, heads)", "branching_prior)"),
+            Mutant("predict_heads", "branching_prior=branching_prior, ", ""),
+            Mutant("score_heads", "gold.signature(prediction.options)", "gold.signature()"),
         ),
     ),
 )

@@ -4,6 +4,25 @@ from tests.mutation.mutants import Group, Mutant
 
 GROUPS = (
     Group(
+        "parser, ensembles",
+        ("test_ensembles.py",),
+        (
+            Mutant("Ensemble._mean", "weight / total", "1 / len(having)"),
+            Mutant("Ensemble._mean", "if not view.failure", ""),
+            Mutant("_put_together", "* labels.label_posteriors", ""),
+            Mutant("_parts", "weight * own / total", "weight"),
+            Mutant("labels_of_trees", "pcfg.forbid(spans_not_in(trees, pcfg.longest))", "pcfg"),
+            Mutant("MemberAgreement.collapsed", "with_others[row] < FAR * usual", "with_others[row] > FAR * usual"),
+            Mutant("MemberAgreement.collapsed", "len(self.names) > 2", "True"),
+            Mutant("MemberAgreement.add", "length < SHORTEST", "False"),
+            Mutant("_inner_spans", "(spans[:, 1] - spans[:, 0] < length)", "True"),
+            Mutant("CommonTextRules._agreed", "other.words != sentence.words", "False"),
+            Mutant("CommonTextRules.with_tokeniser", "each.with_tokeniser(code)", "each"),
+            Mutant("_member", 'checksum(member) != record.get("sha256")', "False"),
+            Mutant("best_trees", "chart[:length, length] += branching_prior", "chart[0, :length] += branching_prior"),
+        ),
+    ),
+    Group(
         "parser",
         (
             "structures/test_distributions.py",
@@ -20,7 +39,7 @@ GROUPS = (
         (
             Mutant("Parser.analyse_many", "done += len(window)", "done += 0"),
             Mutant("Parser.analyse_many", "(seed, done + place)", "(0, done + place)"),
-            Mutant("Parser._windows", "len(window) == WINDOW or isinstance(given, Pause)", "len(window) == WINDOW"),
+            Mutant("TreeParser._windows", "len(window) == WINDOW or isinstance(given, Pause)", "len(window) == WINDOW"),
             Mutant("Parser.strongest_rules", "-rule.probability", "rule.probability"),
             Mutant("with_punctuation", "place[words.spans[:, 1] - 1] + 1", "place[words.spans[:, 1] - 1]"),
             Mutant(
@@ -60,6 +79,49 @@ GROUPS = (
             ),
             Mutant("systems:_rows", "likelihood.index(min(likelihood))", "likelihood.index(max(likelihood))"),
             Mutant("predict", "counts = counts + reliability_counts", "counts = reliability_counts"),
+        ),
+    ),
+    Group(
+        "parser, constraints",
+        ("decoding/test_constrained.py", "test_constrained_parsing.py"),
+        (
+            Mutant(
+                "Forbidden.of", "mask[place, : len(table), : len(table)]", "mask[place, -len(table) :, -len(table) :]"
+            ),
+            Mutant(
+                "Forbidden.condition",
+                "found.log_partition[places] = of_all.to",
+                "found.log_partition[places] += 0 * of_all.to",
+            ),
+            Mutant(
+                "Forbidden.condition", "unconstrained.select(places)", "unconstrained.select(slice(0, len(places)))"
+            ),
+            Mutant("Forbidden.condition", "if has_trees}", "if True}"),
+            Mutant(
+                "Forbidden.condition",
+                ".clamp(max=0)",
+                "",
+                equivalent="differs from the exact value by rounding alone",
+            ),
+            Mutant("without", '{"spans": found.spans.masked_fill(forbidden.mask, -torch.inf)}', "{}"),
+            Mutant("without", "found.best_label_posterior.masked_fill(forbidden.mask, -torch.inf)", "found.spans"),
+            Mutant("decode", "unconstrained.forbid(forbidden.mask)", "unconstrained"),
+            Mutant("only_text", 'stream.kind not in (None, "text")', "False"),
+            Mutant("Parser.distributions", "pcfg if forbidden is None else pcfg.forbid(forbidden.mask)", "pcfg"),
+            Mutant("Parser._analysis", 'failure = "constraints"', 'failure = "no derivation"'),
+            Mutant("Parser._analysis", "replace(flat, log_probability=found.log_probability, ", "replace(flat, "),
+            Mutant("TreeParser.analyse", "constraints=Constraints.of(constraints)", "constraints=None"),
+            Mutant("TreeParser.parse", "constraints=constraints)", "constraints=None)"),
+            Mutant("ConstraintTally.watch", " and log_p > -math.inf", ""),
+            Mutant(
+                "parser.ensemble:_trees",
+                "[torch.from_numpy(forbidden)] = -torch.inf",
+                "[torch.from_numpy(forbidden)] = 0",
+            ),
+            Mutant("compare", "(*first.options, *second.options)", "first.options"),
+            Mutant("cli.parse:parse", '"branching-prior": branching_prior or None', '"branching-prior": None'),
+            Mutant("cli.parse:_made_of", "return checksum(constraints)", "return None"),
+            Mutant("System.predictions", "branching_prior=branching_prior)]", ")]"),
         ),
     ),
 )

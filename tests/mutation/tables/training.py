@@ -4,6 +4,22 @@ from tests.mutation.mutants import Group, Mutant
 
 GROUPS = (
     Group(
+        "training, focusing",
+        ("test_focusing.py",),
+        (
+            Mutant("Settings.focus_in", "self.focus_decay ** (epoch - 1)", "self.focus_decay**epoch"),
+            Mutant("Settings.focus_in", "1.0 if self.focus is None", "0.0 if self.focus is None"),
+            Mutant("train_epoch", "focus.of([places[each] for each in batch])", "focus.of(batch)"),
+            Mutant("train_epoch", "strength * focus.of", "focus.of"),
+            Mutant("SpanScores.starts", "N * (N - 1) // 2", "N * (N + 1) // 2"),
+            Mutant("scores_of_teachers", "] += table", "] = table"),
+            Mutant("scores_of_teachers", 'focus_on == "trees"', 'focus_on != "trees"'),
+            Mutant("_Run._finish_epoch", "and not self._teacher_names", ""),
+            Mutant("check_same", "before.get(TEACHERS) != now.get(TEACHERS)", "False"),
+            Mutant("TreeLookup.spans_of", "min(self._used[key], len(trees) - 1)", "0"),
+        ),
+    ),
+    Group(
         "training, loop",
         ("test_schedule.py", "test_counting.py", "test_training.py"),
         (
@@ -33,13 +49,13 @@ GROUPS = (
                 "np.random.default_rng([0, position.epoch])",
             ),
             Mutant("train_epoch", "** (position.epoch - 1)", "** position.epoch"),
-            Mutant("train_epoch", "len(places) * (word_ids.shape[1] + 1)", "len(places) * word_ids.shape[1]"),
+            Mutant("train_epoch", "len(batch) * (word_ids.shape[1] + 1)", "len(batch) * word_ids.shape[1]"),
             Mutant(
                 "train_epoch",
                 "noise_for(settings.seed, position.epoch, position.batches)",
                 "noise_for(settings.seed, position.epoch, 0)",
             ),
-            Mutant("train_epoch", "len(words) <= longest", "len(words) < longest"),
+            Mutant("train_epoch", "len(sentences[place]) <= longest", "len(sentences[place]) < longest"),
             Mutant("train_epoch", "batches[position.batches :]", "batches"),
             Mutant("equal_length_batches", "[batches[i] for i in rng.permutation(len(batches))]", "batches"),
             Mutant("equal_length_batches", "rng.permutation(len(sentences)).tolist()", "range(len(sentences))"),

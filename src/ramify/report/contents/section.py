@@ -98,7 +98,8 @@ def provenance(results: Sequence[Result]) -> list[str]:
             notes.append(f"Signature{of_data}{whose}: {signature}.")
     notes += (
         f"Without a parse, and scored as flat trees: {result.not_derived:,} of {result.sentences or 0:,} sentences of "
-        f"{result.data} by {result.model}, seed {'unknown' if result.seed is None else result.seed}, {result.decoder}; "
+        f"{result.data} by {result.model}, {result.source if result.members else f'seed {result.source}'}, "
+        f"{result.decoder}; "
         f"their numbers are in {result.path}."
         for result in results
         if result.not_derived
@@ -112,8 +113,7 @@ def seeds_note(results: Iterable[Result]) -> str:
     seeds: dict[tuple[str, str], dict[str, None]] = {}
     for result in results:
         if not result.is_baseline:
-            seed = "unknown" if result.seed is None else str(result.seed)
-            seeds.setdefault((result.data, result.model), {})[seed] = None
+            seeds.setdefault((result.data, result.model), {})[result.source] = None
     several_data = len({data for data, _ in seeds}) > 1
     alike: dict[tuple[str, ...], list[str]] = {}
     for (data, model), known in seeds.items():
@@ -131,4 +131,6 @@ _DEVIATION = "; ± is the biased standard deviation over seeds"
 
 
 def _counted(seeds: Sequence[str]) -> str:
+    if seeds[0].startswith("average"):
+        return seeds[0]
     return f"{len(seeds)} seed{'s' * (len(seeds) != 1)} ({', '.join(seeds)})"

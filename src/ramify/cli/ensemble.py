@@ -1,0 +1,67 @@
+"""`ramify ensemble`: several models saved as one."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from ramify.cli.common import Device, Input, Models, app, notes
+from ramify.errors import RamifyError
+
+
+@app.command(epilog="Example: ramify ensemble -m runs/one -m runs/two sentences.txt --out runs/both")
+def ensemble(
+    model: Models,
+    out: Annotated[Path, typer.Option(help="Folder to leave the ensemble in.")],
+    file: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Argument(help="Sentences on which to compare the models with each other; no gold trees are needed."),
+    ] = None,
+    weight: Annotated[
+        Optional[list[float]],  # noqa: UP045
+        typer.Option(help="How much each model counts, in the order of -m \\[default: all the same]."),
+    ] = None,
+    leave_out_collapsed: Annotated[
+        bool,
+        typer.Option("--leave-out-collapsed", help="Leave out models that collapsed, as the sentences of FILE show."),
+    ] = False,
+    input: Input = "auto",
+    device: Device = "auto",
+) -> None:
+    """Save several models as one, which parses with their average. The models are copied.
+
+    With FILE, a table shows how far they agree, and models that collapsed are named: those whose trees are nearly left
+    or right branching, or far from the trees of all others.
+    """
+    from ramify.corpus.streaming import Pause, SentenceStream
+    from ramify.parser import Ensemble
+    from ramify.terminal import agreement_table, collapse_lines, results_console
+
+    if leave_out_collapsed and file is None:
+        raise RamifyError("Whether a model collapsed is seen from its trees; give sentences to parse as FILE.")
+    averaged = Ensemble(model, weight, device)
+    if file is not None:
+        stream = SentenceStream(file, input, averaged.text_rules, averaged.word_rule)
+        sentences = [each for each in stream if not isinstance(each, Pause)]
+        agreement = averaged.agreement(sentences)
+        console = results_console()
+        console.print(agreement_table(agreement.as_record()))
+        collapsed = agreement.collapsed()
+        if leave_out_collapsed:
+            averaged = averaged.without(collapsed)
+            for name, reason in collapsed.items():
+                console.print(f"{name} is left out: {reason}.", markup=False)
+        else:
+            for line in collapse_lines(collapsed):
+                console.print(line, markup=False)
+    averaged.save(out)
+    notes.print(
+        f"The ensemble of {len(averaged.members)} is in {out}. Parse with it: "
+        f"ramify parse -m {shlex.quote(str(out))} FILE",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )

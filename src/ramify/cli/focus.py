@@ -1,0 +1,65 @@
+"""`ramify focus`: teachers, students focused on them, and the ensemble of the students."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from ramify.cli.common import app, notes
+from ramify.cli.train import TrainingData, with_settings
+from ramify.errors import Stopped
+
+DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length", "min_count",
+        "split_sentences")  # fmt: skip
+
+
+@app.command(epilog="Example: ramify focus sentences.txt --out runs/focused --minutes 60")
+@with_settings(DATA)
+def focus(
+    data: TrainingData,
+    out: Annotated[Path, typer.Option(help="Folder for all grammars; the result is in its folder model.")],
+    recipe: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="TOML file of teachers and students \\[default: four TN-PCFGs and two students]."),
+    ] = None,
+    minutes: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(help="Choose the longest version of the recipe that fits, by the speed of this machine."),
+    ] = None,
+    jobs: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(min=1, help="Grammars trained at a time \\[default: one per core]."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be trained; train nothing.")] = False,
+    **settings: Any,
+) -> None:
+    """Learn a better parser from raw text: several grammars, then grammars focused on what the first ones agree on.
+
+    The result is the average of the last grammars, a model like any other. Stopped in any way, the same command
+    continues. Gold trees are never used; where a test file has them, each stage is scored against them.
+    """
+    from ramify.experiments.focus import prepare_focus, run_focus, stage_table
+    from ramify.experiments.table import experiment_progress, status_table
+    from ramify.terminal import results_console
+
+    planned = prepare_focus(data, out, recipe, settings, minutes, jobs)
+    for line in planned.lines:
+        notes.print(line, highlight=False, markup=False, soft_wrap=True)
+    if dry_run:
+        results_console().print(status_table(planned.statuses()))
+        return
+    try:
+        with experiment_progress(notes) as (on_begin, on_change):
+            run_focus(planned, jobs=jobs, on_begin=on_begin, on_change=on_change)
+    except Stopped as stop:
+        raise Stopped(stop.signal, "Stopped; everything is saved, and the same command continues.") from None
+    results_console().print(stage_table(planned))
+    notes.print(
+        f"The ensemble is in {planned.model}. Parse with it: ramify parse -m {shlex.quote(str(planned.model))} FILE",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )

@@ -1,0 +1,60 @@
+"""Parsing under constraints: trees without forbidden spans, and how probable such trees are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ramify.structures.distribution import Marginals
+from ramify.structures.fallback import reliable_log_partition
+from ramify.structures.pcfg import PCFG
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """The spans that no tree of a batch of sentences may have."""
+
+    mask: Tensor
+    """(B, N+1, N+1)"""
+    places: tuple[int, ...]
+    """Of the sentences that have constraints"""
+
+    @classmethod
+    def of(cls, tables: Sequence[NDArray[np.bool_] | None], longest: int, device: torch.device) -> Forbidden | None:
+        """From a table for each sentence, None where it has no constraints; None where no sentence has any."""
+        mask = torch.zeros(len(tables), longest + 1, longest + 1, dtype=torch.bool)
+        places = []
+        for place, table in enumerate(tables):
+            if table is not None:
+                mask[place, : len(table), : len(table)] = torch.from_numpy(table)
+                places.append(place)
+        return cls(mask.to(device), tuple(places)) if places else None
+
+    def condition(self, unconstrained: PCFG, found: Marginals) -> dict[int, float]:
+        """log p(constraints | w) of each sentence that has constraints and a derivation.
+
+        That is log Z of its trees without forbidden spans, which `found` holds, minus log Z of all its trees, which
+        replaces it there.
+        """
+        places = list(self.places)
+        of_all, _ = reliable_log_partition(unconstrained.select(places))
+        # Rounding may leave constraints that hold anyway with more than all of the probability.
+        log_p = (found.log_partition[places].double() - of_all).clamp(max=0)
+        found.log_partition[places] = of_all.to(found.log_partition.dtype)
+        derived = (of_all > -torch.inf).tolist()
+        return {place: p for place, p, has_trees in zip(places, log_p.tolist(), derived, strict=True) if has_trees}
+
+
+def without(forbidden: Forbidden | None, found: Marginals) -> Marginals:
+    """Posteriors to search trees by: minus infinity for forbidden spans, which zero alone would not keep out."""
+    if forbidden is None:
+        return found
+    scores = {"spans": found.spans.masked_fill(forbidden.mask, -torch.inf)}
+    if found.best_label_posterior is not None:
+        scores["best_label_posterior"] = found.best_label_posterior.masked_fill(forbidden.mask, -torch.inf)
+    return replace(found, **scores)

@@ -1,0 +1,123 @@
+"""The folder of an ensemble: config.json and one model folder for each member."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ramify.corpus.cleaning import WordRule
+from ramify.errors import RamifyError
+from ramify.naming import CONFIG
+from ramify.storage.files import contents, write_json
+from ramify.storage.model_folder import FORMAT, LEARNT_FROM_TEXT, checksum, part, read_json
+from ramify.version import VERSION
+
+ENSEMBLE = "ensemble"
+MOST_MEMBERS = 1000
+_MEMBER = re.compile(r"member-[1-9][0-9]{0,3}")
+
+
+@dataclass(frozen=True)
+class StoredMember:
+    """A member to be saved."""
+
+    name: str
+    weight: float
+    save: Callable[[Path], None]
+    """Leaves the model in a folder"""
+
+
+@dataclass(frozen=True)
+class FoundMember:
+    """A member in the folder of an ensemble."""
+
+    name: str
+    weight: float
+    folder: Path
+
+
+def save_ensemble(folder: Path, members: Sequence[StoredMember], word_rule: WordRule | None) -> None:
+    """Write a new folder, which appears when it is whole; one that is there must be empty."""
+    if folder.exists() and (not folder.is_dir() or contents(folder, ())):
+        raise RamifyError(f"{folder}: is not empty; give another folder for the ensemble.")
+    folder = folder.absolute()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise RamifyError(f"{folder}: cannot be written ({error.strerror}); check its permissions.") from error
+    try:
+        records = []
+        for number, member in enumerate(members, start=1):
+            place = unfinished / f"member-{number}"
+            member.save(place)
+            records.append(
+                {"folder": place.name, "name": member.name, "weight": member.weight, "sha256": checksum(place)}
+            )
+        rule = LEARNT_FROM_TEXT if word_rule is None else str(word_rule)
+        write_json(unfinished / CONFIG, {"format": FORMAT, "version": VERSION, ENSEMBLE: records, "words": rule})
+        unfinished.chmod(0o755)
+        unfinished.rename(folder)
+    except OSError as error:
+        raise RamifyError(f"{folder}: cannot be written ({error.strerror}); make room there.") from error
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)  # this call made it; it is gone if all went well
+
+
+def is_ensemble(folder: Path) -> bool:
+    """Whether the folder holds an ensemble, whole or not."""
+    try:
+        config = json.loads((folder / CONFIG).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(config, dict) and ENSEMBLE in config
+
+
+def read_ensemble(folder: Path) -> tuple[list[FoundMember], str]:
+    """The members, whose checksums are compared, and the rule for words; nothing is believed unseen."""
+    path = part(folder, CONFIG)
+    config = read_json(path)
+    records = config.get(ENSEMBLE) if isinstance(config, dict) else None
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise RamifyError(f"{path}: is not of model format {FORMAT}; load it with the version that wrote it.")
+    if not isinstance(records, list) or not 0 < len(records) <= MOST_MEMBERS:
+        raise RamifyError(f"{path}: does not list the members of an ensemble; fetch the folder again, whole.")
+    words = config.get("words")
+    if not isinstance(words, str):
+        raise RamifyError(f"{path}: does not say which leaves of trees are words; fetch the folder again, whole.")
+    try:
+        WordRule.from_name(words)
+    except RamifyError as error:
+        raise RamifyError(f"{path}: {error}") from error
+    return [_member(folder, path, record) for record in records], words
+
+
+def _member(folder: Path, path: Path, record: Any) -> FoundMember:
+    record = record if isinstance(record, dict) else {}
+    name, weight, place = record.get("name"), record.get("weight"), record.get("folder")
+    known = isinstance(name, str) and type(weight) in (int, float) and isinstance(place, str)
+    if not known or not 0 < float(weight) < float("inf") or not _MEMBER.fullmatch(place):
+        raise RamifyError(f"{path}: does not list the members of an ensemble; fetch the folder again, whole.")
+    member = folder / place
+    if not member.resolve().is_relative_to(folder.resolve()):
+        raise RamifyError(f"{member}: leads out of the model folder; put the member itself there.")
+    if checksum(member) != record.get("sha256"):
+        raise RamifyError(f"{member}: is not the member that was saved here; fetch the folder again, whole.")
+    return FoundMember(name, float(weight), member)
+
+
+def checksum_of(path: str | Path) -> str:
+    """sha256 of what makes a model folder, an ensemble or a file parse as it does."""
+    path = Path(path)
+    if path.is_file() or not is_ensemble(path):
+        return checksum(path)
+    members, words = read_ensemble(path)
+    facts = [[member.weight, checksum(member.folder)] for member in members]
+    return hashlib.sha256(json.dumps([facts, words]).encode()).hexdigest()

@@ -1,0 +1,90 @@
+"""Span scores from other parsers, the teachers, on which training is focused (Park and Kim 2024).
+
+The score of a span is the sum over the teachers of its posterior or, where a teacher counts by its trees, the number
+of teachers whose tree has the span. Training with strength beta maximises
+
+    log sum over trees t of p(w, t) exp(beta * sum of the scores of the spans of t),
+
+which is the inside algorithm with span scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ramify.corpus.reading import Corpus
+from ramify.corpus.sentence import Sentence
+from ramify.corpus.streaming import WINDOW
+from ramify.parser.members import Member, table_of
+from ramify.storage.model_folder import FOCUS, part
+from ramify.storage.tensors import load_tensors, save_tensors
+
+OnTeacher = Callable[[int, int], None]
+"""Called with the number of sentences that the teachers have parsed, and the number there are for all of them"""
+
+
+@dataclass(frozen=True)
+class SpanScores:
+    """The scores of the spans of two words or more of every training sentence, by its place."""
+
+    lengths: Sequence[int]
+    """In words"""
+    values: NDArray[np.float32]
+    """Those of each sentence, by begin and end, one sentence after another"""
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where the scores of each sentence begin, and where the last ones end."""
+        return list(accumulate((N * (N - 1) // 2 for N in self.lengths), initial=0))
+
+    def of(self, places: Sequence[int]) -> Tensor:
+        """(B, N+1, N+1) for sentences of one length N; zero for what is not a span of two words or more."""
+        N = self.lengths[places[0]]
+        rows, columns = np.triu_indices(N + 1, 2)
+        scores = np.zeros((len(places), N + 1, N + 1), np.float32)
+        for table, place in zip(scores, places, strict=True):
+            table[rows, columns] = self.values[self.starts[place] : self.starts[place + 1]]
+        return torch.from_numpy(scores)
+
+    def save(self, folder: Path) -> None:
+        """Beside the run that uses them, so that a resumed run has the same to the last bit."""
+        save_tensors(folder / FOCUS, {"scores": torch.from_numpy(self.values)})
+
+    @classmethod
+    def load(cls, folder: Path, lengths: Sequence[int]) -> SpanScores:
+        """What `save` wrote, for sentences of these lengths."""
+        size = sum(N * (N - 1) // 2 for N in lengths)
+        tensors, _ = load_tensors(part(folder, FOCUS), {"scores": (size,)})
+        return cls(lengths, tensors["scores"].numpy())
+
+
+def scores_of_teachers(
+    teachers: Sequence[Member], train: Corpus, focus_on: str, on_teacher: OnTeacher = lambda *_: None
+) -> SpanScores:
+    """What the teachers, one after another, find in the training sentences, given as words alone."""
+    scores = SpanScores([len(parse) for parse in train.parses], np.zeros(0, np.float32))
+    values = np.zeros(scores.starts[-1], np.float32)
+    total = len(teachers) * len(train)
+    for number, teacher in enumerate(teachers):
+        sentences = (
+            Sentence.from_tokens(parse.words, where=f"{train.source}, training sentence {place}")
+            for place, parse in enumerate(train.parses, start=1)
+        )
+        place = 0
+        while window := list(islice(sentences, WINDOW)):
+            for view in teacher.views(window):
+                N = scores.lengths[place]
+                table = table_of(view.spans, N) if focus_on == "trees" else view.posteriors
+                values[scores.starts[place] : scores.starts[place + 1]] += table[np.triu_indices(N + 1, 2)]
+                place += 1
+            on_teacher(number * len(train) + place, total)
+    return SpanScores(scores.lengths, values)
