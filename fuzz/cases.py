@@ -45,6 +45,15 @@ _EXPERIMENTS = [
     "[0, 1]\n",
     "'a'\n",
 ]
+_CONLLU = [
+    "1\ta\t_\tX\t_\t_\t0\t_\t_\t_\n",
+    "1\t10 000\t_\t_\t_\t_\t2\t_\t_\t_\n",
+    "2\t.\t_\tPUNCT\t_\t_\t1\t_\t_\t_\n",
+    "3\tb\t_\tX\t_\t_\t2\t_\t_\t_\n",
+    "1-2\tab\t_\t_\t_\t_\t_\t_\t_\t_\n",
+    "1.1\tc\t_\t_\t_\t_\t_\t_\t_\t_\n",
+    "# sent_id = 1\n",
+]
 _CONSTRAINTS = [
     *("[", "]", "{", "}", "\\[", "\\}", " [a b] ", " {a b} "),
     *(
@@ -55,7 +64,9 @@ _CONSTRAINTS = [
         "{}\n",
     ),
 ]
-PIECES = [*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES, *_EXPERIMENTS, *_CONSTRAINTS]
+PIECES = [
+    *(*_SPACES, *_TREES, *_LEAVES, *_MARK_UP, *_JSON, *_OPTIONS, *_RULES, *_EXPERIMENTS, *_CONLLU, *_CONSTRAINTS),
+]
 ENCODINGS = ["utf-8", "utf-8-sig", "latin-1", "utf-16", "gb18030", "shift_jis"]
 
 _MANY = 30_000

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import get_args
 
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.cleaning import ALL_WORDS, WordRule, guess_word_rule, remove_non_words
+from ramify.corpus.conllu import read_conllu, write_conllu
 from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules
 from ramify.corpus.constraints import forbidden_spans, spans_with_trees
 from ramify.corpus.guessing import Kind
@@ -24,7 +26,8 @@ from ramify.corpus.prepare.manifest import manifest_word_rule
 from ramify.corpus.prepare.passages import Corrupt, at_margin, read_passages, trees_begun, uncut
 from ramify.corpus.prepare.splitting import block_splits, shares_from, split_files
 from ramify.corpus.prepare.spmrl import with_plain_punctuation, without_features
-from ramify.corpus.reading import AS_IS, read_sentences
+from ramify.corpus.punctuation import Punctuation
+from ramify.corpus.reading import AS_IS, read_sentences, unparsed
 from ramify.corpus.rule_files import read_rules, write_rules
 from ramify.corpus.streaming import Pause, SentenceStream
 from ramify.corpus.text import TextRules
@@ -73,6 +76,27 @@ def brackets(data: bytes, _scratch: Path) -> None:
 
 
 @_or_one_sentence
+def conllu(data: bytes, _scratch: Path) -> None:
+    """No word is lost, and heads that are accepted lead to one root; what is read is written and read again."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    sentences = list(read_conllu(lines, "data"))
+    words = [line.split("\t") for line in lines if line.split("\t")[0].isdecimal()]
+    assert [form for sentence in sentences for form in sentence.forms] == [
+        re.sub(r"\s", "\u00a0", columns[1].strip(), flags=re.ASCII) for columns in words
+    ]
+    for sentence in sentences:
+        heads: tuple[int, ...] | None = None
+        with suppress(RamifyError):
+            heads = sentence.head_numbers()
+            assert heads.count(0) == 1
+        read = sentence.with_words(Punctuation())
+        tree = unparsed(read)
+        (again,) = read_conllu((write_conllu(read, tree.tags, tree, heads) + "\n").split("\n"), "written")
+        assert again.forms == sentence.forms
+        assert heads is None or again.head_numbers() == heads
+
+
+@_or_one_sentence
 def text_lines(data: bytes, _scratch: Path) -> None:
     """Words of text are what Python's own splitting gives, line for line; without line feeds a return ends a line."""
     read = AS_IS.sentences(decoded_lines(io.BytesIO(data), "data"), "data")
@@ -89,7 +113,7 @@ def files(data: bytes, scratch: Path) -> None:
     """A file read whole and the same file streamed give the same sentences, whatever kind it is taken for."""
     file = scratch / "data"
     file.write_bytes(data)
-    kind = get_args(Kind)[len(data) % 3]
+    kind = get_args(Kind)[len(data) % len(get_args(Kind))]
     try:
         streamed = list(SentenceStream(file, kind, AS_IS, ALL_WORDS))
     except RamifyError:
@@ -224,7 +248,7 @@ def results(data: bytes, scratch: Path) -> None:
 
 
 _CHECKS = (
-    *(brackets, text_lines, files, prose, inline_constraints, constraint_lines, vocabulary, rules, passages, manifest),
-    *(options, experiment, results),
+    *(brackets, conllu, text_lines, files, prose, inline_constraints, constraint_lines, vocabulary, rules, passages),
+    *(manifest, options, experiment, results),
 )
 CHECKS: dict[str, Check] = {check.__name__: check for check in _CHECKS}

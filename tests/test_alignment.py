@@ -93,12 +93,12 @@ def test_evalb_sees_the_punctuation_and_the_short_sentences(tmp_path: Path, gold
     [
         (
             ["(the (dog (saw (N cats))))", "(he (does it))"],
-            r"line 2: word 3, 'it', is not in the gold tree \(tree 4 of",
+            r"line 2: word 3, 'it', is not in the gold sentence \(tree 4 of",
         ),
-        (["(the (dog (saw (N cats))))", "", "(he did)"], r"line 3: word 2 is 'did' where the gold tree has 'does'"),
-        (["(S (A the) (B dog) (C saw) (D N))", "(S he does)"], "line 1: the tree ends before the gold word 'cats'"),
+        (["(the (dog (saw (N cats))))", "", "(he did)"], r"line 3: word 2 is 'did' where the gold sentence has 'does'"),
+        (["(S (A the) (B dog) (C saw) (D N))", "(S he does)"], "line 1: it ends before the gold word 'cats'"),
         (["(the (dog (saw (N cats))))"], r"there are 1 trees where gold.trees has 4, 2 of them to be scored"),
-        (["(S he does)"], "line 1: word 1 is 'he' where the gold tree has 'The'.*, and there are 1 trees where"),
+        (["(S he does)"], "line 1: word 1 is 'he' where the gold sentence has 'The'.*, and there are 1 trees where"),
         (["(the (dog (saw (N cats))", "(he does)"], "line 1: the tree begun here is never closed"),
         (["the dog"], "line 1: 'the' stands outside all brackets"),
         ([""], "there are 0 trees"),
@@ -138,8 +138,11 @@ def test_punctuation_is_told_from_words_that_look_like_it(tmp_path_factory, leav
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ("((A dog) (saw (200 cats)))", "word 1 is 'A' where the gold tree has 'The'"),
-        ("(S (NP (DT A) (NN dog)) (VP (VBD saw) (NP (CD 200) (NNS cats))))", "word 1 is 'A' where the gold tree has"),
+        ("((A dog) (saw (200 cats)))", "word 1 is 'A' where the gold sentence has 'The'"),
+        (
+            "(S (NP (DT A) (NN dog)) (VP (VBD saw) (NP (CD 200) (NNS cats))))",
+            "word 1 is 'A' where the gold sentence has",
+        ),
     ],
 )
 def test_the_first_word_that_differs_is_named_with_labels_or_without(tmp_path, tree, message):

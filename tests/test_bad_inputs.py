@@ -197,7 +197,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "an unknown normal form": (nothing, TRAIN.format("text") + " --normal-form X", "normal_form 'X' is unknown"),
     "an unknown device": (nothing, PARSE.format("text") + " --device tpu", "device 'tpu' is not available here"),
     "tags for text": (nothing, TRAIN.format("text") + " --words ptb", "text: is text, so no tags tell"),
-    "splitting trees": (nothing, TRAIN.format("trees") + " --split-sentences", "trees: holds trees, one a sentence"),
+    "splitting trees": (nothing, TRAIN.format("trees") + " --split-sentences", "trees: holds trees, already split"),
     "resuming and overwriting": (nothing, TRAIN.format("text") + " --resume --overwrite", "one of resume and over"),
     "resuming no file": (nothing, PARSE.format("text") + " --resume", "give its name with --out"),
     "resuming a drawing": (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ramify
 from ramify.corpus.cleaning import ALL_WORDS
-from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, without_trees
+from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, only_text
 from ramify.corpus.constraints import Constraints, forbidden_spans, spans_with_trees
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
@@ -279,12 +279,19 @@ def test_a_line_of_json_for_each_sentence(tmp_path):
         assert found[3].where == f"{tmp_path / 'constraints.jsonl'}, line 4"
 
 
-def test_trees_may_have_constraints_in_a_file_but_not_inline(tmp_path):
-    [read] = stream_of(tmp_path, "(S (D the) (N [dog]))\n", '{"must": [[0, 2]]}')
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("(S (D the) (N [dog]))\n", "trees"),
+        ("1\tthe\t_\t_\t_\t_\t2\t_\t_\t_\n2\t[dog]\t_\t_\t_\t_\t0\t_\t_\t_\n\n", "CoNLL-U"),
+    ],
+)
+def test_trees_and_conllu_may_have_constraints_in_a_file_but_not_inline(tmp_path, text, kind):
+    [read] = stream_of(tmp_path, text, '{"must": [[0, 2]]}')
     assert (read.tokens, read.constraints.must) == (("the", "[dog]"), ((0, 2),))
     stream = SentenceStream(tmp_path / "text", "auto", INLINE, ALL_WORDS)
-    with pytest.raises(RamifyError, match="tree 1: is a tree, and inline constraints are for text"):
-        list(without_trees(stream))
+    with pytest.raises(RamifyError, match=f"holds {kind}, and inline constraints are for text"):
+        list(only_text(stream))
 
 
 def test_pauses_pass(tmp_path):

@@ -16,6 +16,8 @@ import pytest
 from ramify.cli.common import app
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
+from ramify.corpus.conllu import write_conllu
+from ramify.corpus.sentence import Sentence
 from ramify.experiments.reading import read_plan
 from ramify.experiments.recipe import recipe_from
 from ramify.report.making import sections_of
@@ -58,6 +60,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name, parses in treebank.items():
         trees = "".join(write_brackets(parse) + "\n" for parse in parses)
         (place / "treebank" / f"{name}.trees").write_text(trees)
+    (place / "ud").mkdir()
+    for name, parses in treebank.items():
+        blocks_of = []
+        for parse in parses:
+            heads = [*range(2, len(parse) + 1), 0]
+            blocks_of.append(write_conllu(Sentence.from_tokens(parse.words), parse.tags, parse, heads))
+        (place / "ud" / f"{name}.conllu").write_text("\n".join(blocks_of) + "\n")
+    shutil.copy(place / "ud" / "test.conllu", place / "other.conllu")
     (place / "sentences.txt").write_text("".join(" ".join(p.words) + "\n" for p in treebank["train"]))
     (place / "constraints.jsonl").write_text('{"must": [[0, 2]]}\n' + "{}\n" * (len(treebank["train"]) - 1))
     (place / "prose.txt").write_text(PROSE)

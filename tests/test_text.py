@@ -198,7 +198,7 @@ def test_leaves_of_trees_keep_their_places(tmp_path: Path) -> None:
     assert (by_form.tokens, by_form.is_word) == (("a", ";", "b"), (True, False, True))
     (by_tag,) = stream(path, word_rule=WordRule.from_name("NN"))
     assert by_tag.words == (";",)
-    with pytest.raises(RamifyError, match="holds trees, one a sentence already"):
+    with pytest.raises(RamifyError, match="holds trees, already split into sentences"):
         stream(path, split_sentences=True)
 
 

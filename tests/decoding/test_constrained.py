@@ -16,6 +16,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.decoding.best_trees import mbr, mbr_labelled
 from ramify.decoding.constrained import Forbidden, without
 from ramify.decoding.decoders import DECODERS, Decoded, decode
+from ramify.decoding.dependencies import decode_heads
 from ramify.models import FAMILIES, Grammar, Model
 from ramify.parser import Parser
 from ramify.structures.distribution import Marginals
@@ -248,3 +249,37 @@ def test_a_model_that_is_not_a_grammar_avoids_forbidden_spans():
         if table is not None:
             assert not any(table[i, j] for i, j in found[b].spans)
     assert found[3].spans.tolist() == plain[3].spans.tolist() == [[0, 5], [0, 4], [0, 3], [0, 2]]
+
+
+@pytest.mark.parametrize("family", ["tn-pcfg", "n-pcfg"])
+@pytest.mark.parametrize("how", ["projective", "constituents"])
+def test_heads_come_from_the_arc_posteriors_given_the_constraints(monkeypatch, family, how):
+    """With an arc between two words as probable as the span from one to the other."""
+    grammar, (word_ids, lengths) = grammar_of(family), batch()
+
+    def arcs_of(spans: torch.Tensor) -> torch.Tensor:
+        N = spans.shape[-1] - 1
+        arcs = torch.zeros(len(spans), N + 1, N)
+        for h in range(1, N + 1):
+            for q in (q for q in range(N) if q != h - 1):
+                arcs[:, h, q] = spans[:, min(h - 1, q), max(h - 1, q) + 1]
+        return arcs
+
+    kind = type(grammar.with_cost(word_ids, lengths)[0])
+    without_arcs = kind.marginals
+
+    def marginals(self, engine="auto"):
+        found = without_arcs(self, engine)
+        return replace(found, arcs=arcs_of(found.spans))
+
+    monkeypatch.setattr(kind, "marginals", marginals)
+    seeds = [(0, place) for place in range(len(lengths))]
+    forbidden = Forbidden.of(tables(), max(LENGTHS), CPU)
+    of_all = decode(grammar, word_ids, lengths, "mbr", seeds, heads=how)
+    found = decode(grammar, word_ids, lengths, "mbr", seeds, forbidden=forbidden, heads=how)
+    for decoded in found:
+        arcs = arcs_of(torch.from_numpy(decoded.posteriors)[None])[0].numpy()
+        assert decoded.heads.tolist() == decode_heads(arcs, decoded.spans, how).tolist()
+    different = [a.heads.tolist() != b.heads.tolist() for a, b in zip(of_all, found, strict=True)]
+    assert any(different)
+    assert not different[CONSTRAINTS.index(None)]

@@ -9,11 +9,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import ramify
+from ramify.corpus.builtin import builtin_treebank
+from ramify.corpus.conllu import write_conllu
+from ramify.corpus.sentence import Sentence
+from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 from ramify.experiments import fitting
 from ramify.experiments.fitting import expected_minutes, fitting_recipe, seconds_per_epoch, versions_of
@@ -23,6 +28,8 @@ from ramify.experiments.recipe import data_set, plan_of, read_recipe, recipe_fro
 from ramify.experiments.running import _Experiment, run_experiment, survey
 from ramify.experiments.status import Status
 from ramify.report.reading import read_runs
+from ramify.training.data import prepare
+from ramify.training.settings import load_settings
 from tests.experiments.common import TINY, write_experiment, write_treebank
 from tests.experiments.test_kill import told
 
@@ -225,11 +232,30 @@ def test_data_is_a_file_or_a_folder(tmp_path):
         data_set(tmp_path / "empty")
 
 
-def test_raw_text_is_enough(recipe_file, tmp_path):
-    text = tmp_path / "sentences.txt"
+def conllu_of(parses: Sequence[Parse]) -> str:
+    blocks = [write_conllu(Sentence.from_tokens(parse.words), parse.tags, parse, None) for parse in parses]
+    return "\n".join(blocks) + "\n"
+
+
+def test_conllu_is_data_like_text_and_has_no_trees_to_score_against(tmp_path):
+    for name, parses in builtin_treebank(0, train=40, dev=10, test=10).items():
+        (tmp_path / f"{name}.conllu").write_text(conllu_of(parses))
+    data = data_set(tmp_path)
+    assert not data.is_scored
+    assert data.split("test") is None
+    settings = load_settings(None, {"preterminals": 8})
+    prepared = prepare(data.split("train"), data.split("dev"), settings)
+    assert (len(prepared.train), len(prepared.dev)) == (40, 10)
+    assert "text" not in prepared.vocabulary.words  # comments are not words
+
+
+@pytest.mark.parametrize("kind", ["txt", pytest.param("conllu", marks=pytest.mark.slow)])
+def test_raw_text_is_enough(recipe_file, tmp_path, kind):
+    text = tmp_path / f"sentences.{kind}"
     treebank = write_treebank(tmp_path / "mine")
     parses = ramify.corpus.reading.read_sentences(treebank / "train.trees").parses
-    text.write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
+    lines = "".join(" ".join(parse.words) + "\n" for parse in parses)
+    text.write_text(lines if kind == "txt" else conllu_of(parses))
     recipe_file.write_text(RECIPE.replace("rounds = 2", "rounds = 1"))
     planned = prepare_focus(text, tmp_path / "out", str(recipe_file), {}, None, 2)
     run_focus(planned, jobs=2)

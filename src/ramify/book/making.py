@@ -44,11 +44,12 @@ class Extent:
 def rule_for_trees(parser: Parser, file: Path, kind: Kind) -> WordRule | None:
     """Which leaves of trees are words: as in the parser's training or, as when trees are scored, a guess from the file.
 
-    None for text, and for a pipe, which cannot be read twice.
+    None for text and CoNLL-U, and for a pipe, which cannot be read twice.
     """
-    if parser.word_rule is not None or kind == "text" or not file.is_file():
+    if parser.word_rule is not None or not file.is_file():
         return parser.word_rule
-    return None if kind == "auto" and kind_of(file) == "text" else word_rule_for(read_sentences(file, "brackets"))
+    found = kind_of(file) if kind == "auto" else kind
+    return word_rule_for(read_sentences(file, "brackets")) if found == "brackets" else None
 
 
 def count_text(source: str, analyses: Iterable[Analysis]) -> Text:

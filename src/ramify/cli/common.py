@@ -89,10 +89,15 @@ Trees = Annotated[
     ),
 ]
 Sentences = Annotated[
-    Path, typer.Argument(help="Sentences, one a line, plain prose, or bracketed trees; - reads standard input.")
+    Path,
+    typer.Argument(help="Sentences, one a line, plain prose, bracketed trees, or CoNLL-U; - reads standard input."),
 ]
 Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
+Heads = Annotated[
+    Literal["projective", "constituents"],
+    typer.Option(help="Heads of models that have them: any projective tree, or one that fits the constituents."),
+]
 BranchingPrior = Annotated[
     float,
     typer.Option(

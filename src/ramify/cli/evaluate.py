@@ -1,4 +1,4 @@
-"""`ramify evaluate`: models, trees of other systems and baselines against gold trees."""
+"""`ramify evaluate`: models, other systems and baselines against gold trees, or against the heads of CoNLL-U."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ramify.cli.common import BranchingPrior, Decoder, Device, app, existing_models, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, Heads, app, existing_models, notes
 from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ramify.parser.systems import System
 
 Gold = Annotated[Path, typer.Argument(help="Gold trees.")]
+GoldOfEither = Annotated[Path, typer.Argument(help="Gold trees, or CoNLL-U to score heads.")]
 Counting = Annotated[Convention, typer.Option(help="Whether all spans over the whole sentence go (tn) or one (kim).")]
 Words = Annotated[str, typer.Option(help="Leaves that are words: auto, ptb, none, or the tags to remove.")]
 MaxLength = Annotated[int | None, typer.Option(min=2, help="Score only sentences of at most this many words.")]
@@ -40,7 +41,7 @@ def gold_for(systems: Sequence[System], trees: Path, words: str, max_length: int
 
 @app.command(epilog="Example: ramify evaluate -m runs/mine --predicted other=other.trees --baseline right test.trees")
 def evaluate(
-    trees: Gold,
+    trees: GoldOfEither,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,12 +51,17 @@ def evaluate(
     predicted: Annotated[
         list[str] | None,
         typer.Option(
-            "--predicted", "--trees", help="File of another system's trees, or NAME=FILE; any number of them."
+            "--predicted",
+            "--trees",
+            help="File of another system's trees or, in CoNLL-U, heads; or NAME=FILE; any number of them.",
         ),
     ] = None,
     baseline: Annotated[
         list[str] | None,
-        typer.Option(help="Trees that need no model: left, right, balanced, random, oracle, or NAME=right and so on."),
+        typer.Option(
+            help="Needs no model: left, right, balanced, random, oracle; on CoNLL-U left-chain, right-chain; or "
+            "NAME=right and so on."
+        ),
     ] = None,
     average: Annotated[
         bool, typer.Option("--average", help="Also a row for the average of the models and files of trees given.")
@@ -63,6 +69,7 @@ def evaluate(
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
     branching_prior: BranchingPrior = 0.0,
+    heads: Heads = "projective",
     words: Words = "auto",
     max_length: MaxLength = None,
     evalb: Annotated[bool, typer.Option("--evalb", help="Labelled brackets too, as EVALB counts them.")] = False,
@@ -71,7 +78,10 @@ def evaluate(
     as_json: AsJson = False,
     device: Device = "auto",
 ) -> None:
-    """Score systems against gold trees, a row for each; runs that differ in the seed alone get a row for their mean."""
+    """Score systems against gold trees, a row for each; runs that differ in the seed alone get a row for their mean.
+
+    Against CoNLL-U, heads are scored instead of brackets: directed and undirected accuracy.
+    """
     from ramify.evaluation.evalb import RULE
     from ramify.parser.systems import System, evaluate_systems
     from ramify.terminal import (
@@ -94,6 +104,15 @@ def evaluate(
     systems += [System.of("baseline", text) for text in baseline or ()]
     if not systems:
         raise RamifyError("Say what to evaluate: --model FOLDER, --predicted FILE or --baseline NAME.")
+    if _is_conllu(trees):
+        if words != "auto" or convention != "tn" or evalb:
+            raise RamifyError(f"{trees}: holds heads, not trees; leave out --words, --convention and --evalb.")
+        if average:
+            raise RamifyError(
+                f"{trees}: holds heads, and an average has none; leave out --average, or give bracketed trees."
+            )
+        _evaluate_heads(systems, trees, max_length, decoder, branching_prior, heads, device, seed, details, as_json)
+        return
     gold = gold_for(systems, trees, words, max_length)
     with counting(notes, "sentences") as on_sentence:
         rows = evaluate_systems(
@@ -125,3 +144,49 @@ def evaluate(
         console.print(gold.signed(*RULE), markup=False)
     if details:
         console.print(*detail_tables(rows), sep="\n")
+
+
+def _is_conllu(file: Path) -> bool:
+    from ramify.corpus.reading import kind_of
+
+    return file.is_file() and kind_of(file) == "conllu"
+
+
+def _evaluate_heads(
+    systems: Sequence[System],
+    file: Path,
+    max_length: int | None,
+    decoder: Decoder,
+    branching_prior: float,
+    heads: Heads,
+    device: str,
+    seed: int,
+    details: bool,
+    as_json: bool,
+) -> None:
+    from ramify.evaluation.dependencies import load_gold_heads
+    from ramify.parser.systems import evaluate_heads
+    from ramify.terminal import counting, failure_lines, head_table, heads_by_length, results_console
+
+    gold = load_gold_heads(file, max_length)
+    with counting(notes, "sentences") as on_sentence:
+        rows = evaluate_heads(
+            systems,
+            gold,
+            decoder=decoder,
+            branching_prior=branching_prior,
+            heads=heads,
+            device=device,
+            seed=seed,
+            on_sentence=on_sentence,
+        )
+    if as_json:
+        print_lines(json.dumps(row.as_record(), ensure_ascii=False) for row in rows)
+        return
+    console = results_console()
+    console.print(head_table(rows))
+    failures = failure_lines(rows, len(gold.heads), "None of their heads counts as right.")
+    for line in (*failures, rows[0].signature):
+        console.print(line, markup=False)
+    if details:
+        console.print(heads_by_length(rows))

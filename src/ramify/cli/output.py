@@ -42,7 +42,7 @@ class LineOutput:
         if resume and overwrite:
             raise RamifyError("A file is either resumed or overwritten; give one of --resume and --overwrite.")
         if resume and not one_line_each:
-            raise RamifyError("Trees drawn over several lines cannot be resumed; choose another --format.")
+            raise RamifyError("A format of several lines for each sentence cannot be resumed; choose another --format.")
         self.out = None if out is None else place_for(out, overwrite)
         self.lines_done = 0
         """Whole lines that an earlier run left, a multiple of what the parser reads at once"""

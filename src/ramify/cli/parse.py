@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
 
 import typer
 
-from ramify.cli.common import BranchingPrior, Decoder, Device, Input, Model, Models, Sentences, Trees, app, notes
+from ramify.cli.common import (
+    BranchingPrior,
+    Decoder,
+    Device,
+    Heads,
+    Input,
+    Model,
+    Models,
+    Sentences,
+    Trees,
+    app,
+    notes,
+)
 from ramify.cli.output import LineOutput
 from ramify.errors import RamifyError
 from ramify.naming import split_name
@@ -59,11 +71,12 @@ def parse(
     file: Sentences = Path("-"),
     trees: Trees = None,
     format: Annotated[
-        Literal["brackets", "json", "pretty", "spans"], typer.Option(help="What to print for each sentence.")
+        Literal["brackets", "json", "pretty", "spans", "conllu"], typer.Option(help="What to print for each sentence.")
     ] = "brackets",
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
     branching_prior: BranchingPrior = 0.0,
+    heads: Heads = "projective",
     constraints: Constraints = None,
     seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
     input: Input = "auto",
@@ -94,17 +107,18 @@ def parse(
         "decoder": decoder,
         "max-length": max_length,
         "branching-prior": branching_prior or None,
+        "heads": heads,
         "constraints": _made_of(constraints),
     }
     made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     # A file is UTF-8, whatever standard output can show.
     written = FORMATS[tree_format() if format == "pretty" and out is None else format]
     _check_apart(file, out)
-    with LineOutput(out, resume, overwrite, made_with, one_line_each=format != "pretty") as output:
+    with LineOutput(out, resume, overwrite, made_with, one_line_each=format not in ("pretty", "conllu")) as output:
         parser = load_several([*model, *(trees or ())], device)
         tally, constrained = Tally(strict, parser), ConstraintTally()
         with _sentences(file, input, parser, tokenise, split_sentences, output, constraints) as sentences:
-            found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior)
+            found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior, heads)
             analyses = constrained.watch(tally.watch(found))
             output.write(written(analysis, posteriors) for analysis in analyses)
     _report(*tally.lines(), *constrained.lines())
@@ -187,7 +201,7 @@ def _sentences(
     constraints: str | None = None,
 ) -> Iterator[Iterable[Sentence | Pause]]:
     """The sentences still to be done, read as the model's text is read, and a bar where it can be seen."""
-    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, without_trees
+    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, only_text
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.terminal import reading_progress
 
@@ -200,7 +214,7 @@ def _sentences(
         stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes)
         read: Iterable[Sentence | Pause] = stream
         if constraints == INLINE:
-            read = without_trees(stream)
+            read = only_text(stream)
         elif constraints is not None:
             read = ConstrainedStream(stream, Path(constraints))
         yield _remaining(read, stream.source, output)

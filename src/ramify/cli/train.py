@@ -38,7 +38,8 @@ def _existing(path: Path | None) -> Path | None:
 
 
 TrainingData = Annotated[
-    Path, typer.Argument(help="Sentences, plain prose, bracketed trees, or a folder of any.", callback=_existing)
+    Path,
+    typer.Argument(help="Sentences, plain prose, bracketed trees, CoNLL-U, or a folder of any.", callback=_existing),
 ]
 
 

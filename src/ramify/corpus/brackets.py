@@ -146,11 +146,11 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
         )
 
 
-def write_brackets(parse: Parse) -> str:
+def write_brackets(parse: Parse, root: str = ROOT) -> str:
     """`parse` on one line inside `(TOP ...)`, parentheses as -LRB- and -RRB-; without words an empty line."""
     if not parse.words:
         return ""
-    pieces = [f"({ROOT}"]
+    pieces = [f"({root}"]
     for step in parse.traverse():
         if step is None:
             pieces.append(")")

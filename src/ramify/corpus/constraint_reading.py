@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ramify.corpus.constraints import Constraints, Span
 from ramify.corpus.lines import LineReader, decoded_lines, opened
+from ramify.corpus.reading import CONTENTS
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import Pause, SentenceStream
 from ramify.corpus.text import TextRules
@@ -80,11 +81,14 @@ class ConstrainedStream:
         )
 
 
-def without_trees(stream: SentenceStream) -> Iterator[Sentence | Pause]:
-    """The sentences of a stream of text; trees are refused, since brackets in them are not constraints."""
+def only_text(stream: SentenceStream) -> Iterator[Sentence | Pause]:
+    """The sentences of a stream of text; trees and CoNLL-U are refused, since brackets in them are not constraints."""
     for item in stream:
-        if isinstance(item, Sentence) and item.tree is not None:
-            raise RamifyError(f"{item.where}: is a tree, and inline constraints are for text; give them in a file.")
+        if stream.kind not in (None, "text"):
+            raise RamifyError(
+                f"{stream.source}: holds {CONTENTS[stream.kind]}, and inline constraints are for text; give them in a "
+                "file."
+            )
         yield item
 
 

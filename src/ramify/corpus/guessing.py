@@ -1,4 +1,4 @@
-"""Trees or text, guessed from how a file or a line begins."""
+"""Trees, CoNLL-U or text, guessed from how a file or a line begins."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Literal
 
 from ramify.errors import RamifyWarning
 
-Kind = Literal["auto", "text", "brackets"]
+Kind = Literal["auto", "text", "brackets", "conllu"]
+KnownKind = Literal["text", "brackets", "conllu"]
 
 HEAD = 1 << 16
 """Bytes of a file that are enough to tell its kind"""
@@ -23,26 +24,61 @@ _LOOKS_LIKE_TREES = re.compile(
 # a word, or in or behind a tree of a single leaf.
 _RESTS_OF_TREES = ("((A a)", "(A a)", " a)", ")", ")((A a)", " a)((A a)", "a)((A a)")
 
+# Comments at the beginning of a file, and those that treebanks in CoNLL-U have.
+_COMMENTS = re.compile(r"(?:[ \r\n]*+#[^\r\n]*+[\r\n]++)*+[ \r\n]*+")
+_COMMENT_OF_CONLLU = re.compile(r"^#\s*(?:sent_id|text|newdoc|newpar|global\.columns)\b", re.MULTILINE)
+_NUMBERED = re.compile(r"[0-9]+(?:[-.][0-9]+)?\s")
+_UPOS = re.compile(r"_|[A-Z]+")
+_HEAD_COLUMN = re.compile(r"_|[0-9]+")
 
-def guess_kind(data: bytes) -> Literal["text", "brackets"]:
-    """`brackets` if the file begins like a tree and no word follows the end of that tree."""
+
+def guess_kind(data: bytes) -> KnownKind:
+    """`brackets` if the file begins like a tree and no word follows the end of that tree, `conllu` if its first line
+    after comments begins like a word of CoNLL-U, even a damaged one.
+    """
     head = _head(data)
     match = _LOOKS_LIKE_TREES.match(head)
     if match is None:
-        return "text"
+        return "conllu" if _looks_like_conllu(head) else "text"
     behind = _behind_tree(head[match.start("tree") :])
     return "brackets" if behind is None or behind.lstrip()[:1] in ("", "(", ")") else "text"
 
 
 def is_undecided(data: bytes) -> bool:
-    """Whether the kind of a file that goes on behind `data` cannot be guessed yet: its first tree is not whole."""
+    """Whether the kind of a file that goes on after `data` cannot be guessed yet: its first tree or line is cut."""
     head = _head(data)
     match = _LOOKS_LIKE_TREES.match(head)
     if match is None:
-        return any(_LOOKS_LIKE_TREES.match(head + rest) for rest in _RESTS_OF_TREES)
+        return _first_word_is_cut(head) or any(_LOOKS_LIKE_TREES.match(head + rest) for rest in _RESTS_OF_TREES)
     behind = _behind_tree(head[match.start("tree") :])
     # What follows on the line of the tree's end tells trees from text.
     return behind is None or not (behind.strip() or "\n" in behind)
+
+
+def _looks_like_conllu(head: str) -> bool:
+    comments, begun = _after_comments(head)
+    line = re.split("[\r\n]", begun, maxsplit=1)[0]
+    columns, fields = line.split("\t"), line.split()
+    if not _NUMBERED.match(line):
+        return len(columns) == 10
+    if len(columns) > 6 or _COMMENT_OF_CONLLU.search(comments):
+        return True
+    # With spaces where there were tabs.
+    return len(fields) == 10 and bool(_UPOS.fullmatch(fields[3]) and _HEAD_COLUMN.fullmatch(fields[6]))
+
+
+def _first_word_is_cut(head: str) -> bool:
+    """Whether the line after all comments may become a word of CoNLL-U when it is whole."""
+    comments, begun = _after_comments(head)
+    if "\n" in begun or "\r" in begun:
+        return False
+    return begun[:1].isdigit() or begun.startswith("#") or "\t" in begun or bool(comments and not begun)
+
+
+def _after_comments(head: str) -> tuple[str, str]:
+    found = _COMMENTS.match(head)
+    end = found.end() if found else 0
+    return head[:end], head[end:]
 
 
 def _head(data: bytes) -> str:

@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
-from typing import IO, Literal, cast
+from typing import IO, cast
 
-from ramify.corpus.guessing import HEAD, guess_kind, is_undecided
+from ramify.corpus.guessing import HEAD, KnownKind, guess_kind, is_undecided
 from ramify.errors import RamifyError
 
 STANDARD_INPUT = Path("-")
@@ -41,8 +41,8 @@ class LineReader:
             self._may_run_dry = False
             self.head = self._read(HEAD)
 
-    def guessed_kind(self) -> Literal["text", "brackets"]:
-        """Trees or text; a pipe may have handed over no more than a piece of the first tree."""
+    def guessed_kind(self) -> KnownKind:
+        """Trees, CoNLL-U or text; a pipe may have handed over no more than a piece of the first tree or line."""
         while len(self.head) < HEAD and is_undecided(self.head):
             more = self._read(HEAD - len(self.head))
             if not more:

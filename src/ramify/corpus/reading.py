@@ -1,4 +1,4 @@
-"""Sentences from files: bracketed trees or text, a single file or a folder of them."""
+"""Sentences from files: bracketed trees, CoNLL-U or text, a single file or a folder of them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import WordRule, remove_non_words
-from ramify.corpus.guessing import Kind
+from ramify.corpus.conllu import ConlluSentence, read_conllu
+from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
@@ -26,7 +27,9 @@ AS_IS = TextRules(punctuation=Punctuation(keep=True))
 SPLITS = ("train", "dev", "test")
 
 TEXT_WORDS = WordRule(removed=frozenset([PUNCTUATION_TAG]))
-"""The words of text: what counts as punctuation was settled when it was read."""
+"""The words of text and CoNLL-U: what counts as punctuation was settled when they were read."""
+CONTENTS: dict[KnownKind, str] = {"text": "text", "brackets": "trees", "conllu": "CoNLL-U"}
+"""What a file of each kind holds, in words"""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Corpus:
 
     parses: list[Parse]
     """With gold trees if `has_trees`; else tokens alone: no spans, tags `_` for words and `PUNCT` for the rest."""
-    kind: Literal["text", "brackets"]
+    kind: KnownKind
     source: str
     checksum: str
     """sha256 of the bytes read, after decompression, the files of a folder in order one after another"""
@@ -80,7 +83,7 @@ def corpus_of(sentences: Iterable[str | Sequence[str]], rules: TextRules, source
         read = rules.sentence(given) if isinstance(given, str) else rules.sentence_of(given)
         checksum.update((" ".join(read.tokens) + "\n").encode("utf-8", "backslashreplace"))
         if read.tokens:
-            parses.append(_unparsed(read))
+            parses.append(unparsed(read))
     if not parses:
         raise RamifyError(f"{source}: there are none; give at least two.")
     return Corpus(parses, "text", source, checksum.hexdigest())
@@ -92,37 +95,58 @@ def read_sentences(
     """All sentences of a file, or of every file of a folder and its subfolders, hidden ones excepted.
 
     Of a folder that holds train, dev and test files, `split` says which to read. The kind `auto` takes a file
-    for bracketed trees if it begins like one. Blank lines are skipped. `text_rules` say how text is read.
+    for bracketed trees or CoNLL-U if it begins like one. Blank lines are skipped. `text_rules` say how text is read,
+    and which tokens of CoNLL-U without UPOS are words.
     """
     check_kind(kind)
     path = Path(path)
     checksum = hashlib.sha256()
     parses: list[Parse] = []
     blank_lines = 0
-    kinds: dict[Literal["text", "brackets"], Path] = {}
+    kinds: dict[KnownKind, Path] = {}
     for file in _files(path, split):
         with opened(file) as raw:
             reader = LineReader(raw, str(file))
             found = reader.guessed_kind() if kind == "auto" else kind
             kinds.setdefault(found, file)
             if len(kinds) > 1:
+                (one, of_one), (other, of_other) = sorted(kinds.items())
                 raise RamifyError(
-                    f"{path}: {kinds['brackets'].name} holds trees and {kinds['text'].name} text; "
+                    f"{path}: {of_one.name} holds {CONTENTS[one]} and {of_other.name} {CONTENTS[other]}; "
                     "keep one kind in the folder, or say which kind it is."
                 )
             lines = decoded_lines(_hashed(reader, checksum), str(file))
             if found == "brackets":
                 parses.extend(read_brackets(lines, str(file)))
                 continue
+            if found == "conllu":
+                sentences = read_conllu(lines, str(file))
+                parses.extend(unparsed(each.with_words(text_rules.punctuation)) for each in sentences)
+                continue
             for sentence in text_rules.sentences(lines, str(file), expects_no_tree=kind == "auto"):
                 if sentence.offsets:
-                    parses.append(_unparsed(sentence))
+                    parses.append(unparsed(sentence))
                 else:
                     blank_lines += 1
     if not parses:
-        raise RamifyError(f"{path}: there is no sentence in it; give a file with one sentence a line or with trees.")
+        raise RamifyError(
+            f"{path}: there is no sentence in it; give a file with one sentence a line, trees or CoNLL-U."
+        )
     dropped = {"blank lines": blank_lines} if blank_lines else {}
     return Corpus(parses, next(iter(kinds)), str(path), checksum.hexdigest(), dropped)
+
+
+def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
+    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS tells punctuation from words."""
+    file = Path(path)
+    checksum = hashlib.sha256()
+    with opened(file) as raw:
+        lines = decoded_lines(_hashed(LineReader(raw, str(file)), checksum), str(file))
+        sentences = list(read_conllu(lines, str(file)))
+    if not sentences:
+        raise RamifyError(f"{file}: there is no sentence in it; give a file in CoNLL-U.")
+    parses = [unparsed(sentence.with_words(TextRules().punctuation)) for sentence in sentences]
+    return Corpus(parses, "conllu", str(file), checksum.hexdigest()), sentences
 
 
 def learn_splitter(path: str | Path, split: str | None = None) -> Splitter:
@@ -135,8 +159,8 @@ def _text_of(file: Path) -> str:
         return "".join(decoded_lines(LineReader(raw, str(file)), str(file)))
 
 
-def kind_of(file: Path) -> Literal["text", "brackets"]:
-    """Trees or text, guessed from how the file begins."""
+def kind_of(file: Path) -> KnownKind:
+    """Trees, CoNLL-U or text, guessed from how the file begins."""
     with opened(file) as raw:
         return LineReader(raw, str(file)).guessed_kind()
 
@@ -147,7 +171,8 @@ def _hashed(lines: Iterable[bytes], checksum: hashlib._Hash) -> Iterator[bytes]:
         yield line
 
 
-def _unparsed(sentence: Sentence) -> Parse:
+def unparsed(sentence: Sentence) -> Parse:
+    """A sentence without a tree; its tags tell punctuation from words."""
     tags = tuple(UNTAGGED if is_word else PUNCTUATION_TAG for is_word in sentence.is_word)
     return Parse(sentence.tokens, tags, np.empty((0, 2), dtype=np.int32), ())
 
@@ -183,7 +208,8 @@ def _files(path: Path, split: str | None) -> list[Path]:
     if split is not None:
         if split not in splits:
             raise RamifyError(
-                f"{path}: there is no {split} file in this folder; name one {split}.trees or {split}.txt."
+                f"{path}: there is no {split} file in this folder; name one {split}.trees, {split}.txt or "
+                f"{split}.conllu."
             )
         return [splits[split]]
     if splits:
@@ -191,5 +217,5 @@ def _files(path: Path, split: str | None) -> list[Path]:
     inside = sorted(path.rglob("*"))
     files = [f for f in inside if f.is_file() and not any(p.startswith(".") for p in f.relative_to(path).parts)]
     if not files:
-        raise RamifyError(f"{path}: this folder holds no files; give one with trees or text in it.")
+        raise RamifyError(f"{path}: this folder holds no files; give one with trees, CoNLL-U or text in it.")
     return files

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.guessing import Kind
+from ramify.corpus.conllu import read_conllu
+from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import STANDARD_INPUT, LineReader, decoded_lines, opened
-from ramify.corpus.reading import check_kind
+from ramify.corpus.reading import CONTENTS, check_kind
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import LONGEST_PARAGRAPH, TextRules
@@ -34,6 +35,7 @@ class SentenceStream:
     A blank line of text is a sentence without tokens, so that line n out belongs to line n in, unless prose is
     split into sentences: as `split_sentences` says or, if that is None, as `text_rules` do. The leaves of trees are
     tokens; which of them are words `word_rule` says or, where there is none, the rule for text. The trees come along.
+    The tokens of CoNLL-U are its syntactic words, punctuation by UPOS.
     """
 
     def __init__(
@@ -47,22 +49,33 @@ class SentenceStream:
     ) -> None:
         check_kind(kind)
         self.source = "standard input" if file == STANDARD_INPUT else str(file)
+        self.kind: KnownKind | None = None if kind == "auto" else kind
+        """What it holds; with `auto` known from the first sentence on"""
         self._file, self._kind, self._on_bytes = file, kind, on_bytes
         self._text_rules, self._word_rule, self._split = text_rules, word_rule, split_sentences
 
     def __iter__(self) -> Iterator[Sentence | Pause]:
         with opened(self._file) as raw:
             reader = LineReader(raw, self.source, self._on_bytes)
-            kind = reader.guessed_kind() if self._kind == "auto" else self._kind
+            self.kind = reader.guessed_kind() if self._kind == "auto" else self._kind
             lines = decoded_lines(reader, self.source)
-            for sentence in self._of_trees(lines) if kind == "brackets" else self._of_text(lines):
+            for sentence in self._sentences(lines, self.kind):
                 yield sentence
                 if reader.is_dry():
                     yield PAUSE
 
-    def _of_trees(self, lines: Iterable[str]) -> Iterator[Sentence]:
+    def _sentences(self, lines: Iterator[str], kind: KnownKind) -> Iterator[Sentence]:
+        if kind == "text":
+            return self._of_text(lines)
         if self._split:
-            raise RamifyError(f"{self.source}: holds trees, one a sentence already; leave out --split-sentences.")
+            raise RamifyError(
+                f"{self.source}: holds {CONTENTS[kind]}, already split into sentences; leave out --split-sentences."
+            )
+        if kind == "brackets":
+            return self._of_trees(lines)
+        return (each.with_words(self._text_rules.punctuation) for each in read_conllu(lines, self.source))
+
+    def _of_trees(self, lines: Iterable[str]) -> Iterator[Sentence]:
         for number, parse in enumerate(read_brackets(lines, self.source), start=1):
             yield replace(self._leaves(parse.words, parse.tags, f"{self.source}, tree {number}"), tree=parse)
 

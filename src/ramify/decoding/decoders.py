@@ -14,6 +14,7 @@ from torch import Tensor
 from ramify.decoding.best_trees import DECODERS as BY_POSTERIORS
 from ramify.decoding.best_trees import mbr
 from ramify.decoding.constrained import Forbidden, without
+from ramify.decoding.dependencies import HeadDecoder, decode_heads
 from ramify.errors import RamifyError
 from ramify.models import Grammar, Model
 from ramify.models.batches import WordIds, memory_batches, padded
@@ -45,6 +46,8 @@ class Decoded:
     """Whether float32 could not hold its numbers"""
     constraint_log_probability: float | None = None
     """log p(constraints | w); None without constraints, and where the model has no likelihood"""
+    heads: NDArray[np.int64] | None = None
+    """(N,) of each word 0 for the root, else the place of its head counted from 1; None for models without heads"""
 
 
 def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: float = 0.0) -> None:
@@ -85,10 +88,12 @@ def decode(
     seeds: Sequence[tuple[int, int]],
     branching_prior: float = 0.0,
     forbidden: Forbidden | None = None,
+    heads: HeadDecoder = "projective",
 ) -> list[Decoded]:
     """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled.
 
-    No parse has a forbidden span. The posteriors of a grammar are those given that, log p(w) is not.
+    No parse has a forbidden span. The posteriors of a grammar, those of arcs too, are given that; log p(w) is not.
+    `heads` says how heads are found from arc posteriors, where the model has these.
     """
     if not isinstance(grammar, Grammar):
         found = grammar.marginals(word_ids, lengths)
@@ -96,7 +101,7 @@ def decode(
         found.log_partition.fill_(math.nan)  # not log p(w)
         decoded = _unlabelled if found.best_label is None else _by_posteriors
         trees = mbr(without(forbidden, found), lengths, branching_prior)
-        return [decoded(found, b, spans) for b, spans in enumerate(trees)]
+        return _with_heads([decoded(found, b, spans) for b, spans in enumerate(trees)], found, heads)
     unconstrained, cost = grammar.with_cost(word_ids, lengths)
     pcfg = unconstrained if forbidden is None else unconstrained.forbid(forbidden.mask)
     found, in_log_space = _marginals(pcfg)
@@ -108,14 +113,27 @@ def decode(
         _by_posteriors(found, b, spans, bool(in_log_space[b]), of_constraints.get(b)) for b, spans in enumerate(trees)
     ]
     if by_posteriors:
-        return result
+        return _with_heads(result, found, heads)
     if bool(in_log_space.any()):
         pcfg = pcfg.to(torch.float64)
     chosen = _trees(pcfg, decoder, seeds)
-    return [
+    result = [
         decoded if tree is None else _along(decoded, tree, pcfg.sentence(b))
         for b, (decoded, tree) in enumerate(zip(result, chosen, strict=True))
     ]
+    return _with_heads(result, found, heads)
+
+
+def _with_heads(result: list[Decoded], found: Marginals, heads: HeadDecoder) -> list[Decoded]:
+    """The same parses with heads from arc posteriors, where there are any."""
+    if found.arcs is None:
+        return result
+    arcs = found.arcs.float().clamp(0, 1).cpu().numpy()
+    with_heads = []
+    for table, decoded in zip(arcs, result, strict=True):
+        N = len(decoded.tags)
+        with_heads.append(replace(decoded, heads=decode_heads(table[: N + 1, :N], decoded.spans, heads)))
+    return with_heads
 
 
 def _trees(pcfg: PCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Tree | None]:

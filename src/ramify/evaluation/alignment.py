@@ -1,4 +1,4 @@
-"""Trees of any other system, or in the JSON of `ramify parse`, aligned with the gold sentences by their words.
+"""Trees of any other system, or in the JSON or CoNLL-U of `ramify parse`, aligned with the gold sentences by words.
 
 The trees may have labels or none, `((the dog) barks)`, be binary or not, and contain punctuation or not. Words are
 the same whatever their case, the way brackets and quotes are written, and whether numbers are spelt out or `N`;
@@ -20,6 +20,7 @@ import numpy as np
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import is_unspoken, keep_leaves, normalise
+from ramify.corpus.conllu import read_conllu
 from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.tree import UNTAGGED, Parse, parse_from
 from ramify.corpus.vocabulary import UNKNOWN
@@ -66,9 +67,13 @@ def read_prediction(file: str | Path, gold: Gold, system: str | None = None) -> 
 
 
 def ways_to_read(path: Path) -> list[Iterator[ReadTree]]:
-    """The trees of a file, read in each way that is possible: with labels and without, or as JSON."""
+    """The trees of a file, read in each way that is possible: with labels and without, as JSON, or from CoNLL-U."""
     with opened(path) as raw:
-        lines = list(decoded_lines(LineReader(raw, str(path)), str(path)))
+        reader = LineReader(raw, str(path))
+        kind = reader.guessed_kind()
+        lines = list(decoded_lines(reader, str(path)))
+    if kind == "conllu":
+        return [_conllu_trees(lines, str(path))]
     if next((line for line in lines if not line.isspace()), "").lstrip().startswith("{"):
         return [_json_trees(lines, str(path))]
     # Without labels `(the dog)` looks like a leaf, so only the words of the sentences tell which way to read.
@@ -104,6 +109,15 @@ def _json_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
             yield ReadTree(parse, number)
 
 
+def _conllu_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
+    """From the comments in which Stanza and `ramify parse --format conllu` write them."""
+    for sentence in read_conllu(lines, source):
+        parse = sentence.constituency()
+        if parse is None:
+            raise RamifyError(f"{sentence.where}: has no comment '# constituency = (ROOT ...)', so no tree; add one.")
+        yield ReadTree(parse, sentence.lines[-1])
+
+
 def _parse_of(record: Any) -> Parse:
     """Raises ValueError, KeyError or TypeError for anything but a tree."""
     words, tags = record["tokens"], record.get("tags") or [UNTAGGED] * len(record["tokens"])
@@ -136,7 +150,7 @@ def _aligned(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> 
         found = list(trees)
     except RamifyError as error:
         raise _MisfitError(str(error), -1) from error
-    places = _places_of_trees(len(found), gold)
+    places = places_of(len(found), gold)
     count = (
         f"there are {len(found)} trees where {gold.corpus.source} has {len(gold.corpus)}, "
         f"{len(gold.parses)} of them to be scored"
@@ -164,8 +178,8 @@ def _aligned(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> 
     return Prediction(system, [words[place] for place in gold.places], whole=list(whole.values()))
 
 
-def _places_of_trees(trees: int, gold: Gold) -> Sequence[int]:
-    """Which gold sentences so many trees are of: all, those with words, with two words, or those to be scored."""
+def places_of(predicted: int, gold: Gold) -> Sequence[int]:
+    """Which sentences that number of predictions is of: all, those with words, with two words, or those scored."""
     words = [sum(gold.rule.which_are_words(parse.tags)) for parse in gold.corpus.parses]
     # Each of these holds the next, so their numbers tell them apart.
     choices: list[Sequence[int]] = [
@@ -174,13 +188,13 @@ def _places_of_trees(trees: int, gold: Gold) -> Sequence[int]:
         [place for place, length in enumerate(words) if length >= SHORTEST],
         gold.places,
     ]
-    return min(choices, key=lambda places: abs(len(places) - trees))
+    return min(choices, key=lambda places: abs(len(places) - predicted))
 
 
 def matching(
     predicted: Sequence[str], gold: Sequence[str], is_word: Sequence[bool]
 ) -> tuple[Sequence[bool], Sequence[bool]]:
-    """Which predicted and which gold leaves are in both trees; every gold word must be.
+    """Which predicted and which gold tokens are in both sentences; every gold word must be.
 
     Raises ValueError with the first difference.
     """
@@ -201,12 +215,12 @@ def matching(
         elif upcoming is not None and is_unspoken(upcoming):
             keep.append(False)
         elif upcoming is None:
-            raise ValueError(f"the tree ends before the gold word {gold[len(found)]!r}")
+            raise ValueError(f"it ends before the gold word {gold[len(found)]!r}")
         elif expected is None:
-            raise ValueError(f"word {len(keep) + 1}, {predicted[len(keep)]!r}, is not in the gold tree")
+            raise ValueError(f"word {len(keep) + 1}, {predicted[len(keep)]!r}, is not in the gold sentence")
         else:
             raise ValueError(
-                f"word {len(keep) + 1} is {predicted[len(keep)]!r} where the gold tree has {gold[len(found)]!r}"
+                f"word {len(keep) + 1} is {predicted[len(keep)]!r} where the gold sentence has {gold[len(found)]!r}"
             )
     return keep, found
 

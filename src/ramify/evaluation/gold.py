@@ -92,12 +92,18 @@ class Prediction:
 
 def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest: int | None = None) -> Gold:
     """A treebank to score sentences of two to `longest` words of; the rule for words is guessed if not given."""
-    if longest is not None and longest < SHORTEST:
-        raise RamifyError(f"longest is {longest}, but a sentence with a tree has {SHORTEST} words or more.")
     corpus = trees if isinstance(trees, Corpus) else read_sentences(trees)
+    if corpus.kind == "conllu":
+        raise RamifyError(f"{corpus.source}: holds heads in CoNLL-U, not trees; give a file of bracketed trees.")
     if not corpus.has_trees:
         raise RamifyError(f"{corpus.source}: there are no trees to score against; give a file of bracketed trees.")
-    rule = rule or word_rule_for(corpus)
+    return scored(corpus, rule or word_rule_for(corpus), longest)
+
+
+def scored(corpus: Corpus, rule: WordRule, longest: int | None = None) -> Gold:
+    """A corpus of which the sentences of two to `longest` words are to be scored."""
+    if longest is not None and longest < SHORTEST:
+        raise RamifyError(f"longest is {longest}, but a sentence with a tree has {SHORTEST} words or more.")
     cleaned = [remove_non_words(parse, rule) for parse in corpus.parses]
     places = [
         place for place, parse in enumerate(cleaned) if len(parse) >= SHORTEST and len(parse) <= (longest or len(parse))

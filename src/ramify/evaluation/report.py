@@ -118,17 +118,23 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
 def mean_of_runs(runs: Sequence[Evaluation], system: str, best: str | None = None) -> Evaluation:
     """The mean of every score over runs of one system on the same sentences; one run is its own mean."""
     f1 = tuple(run.scores.sentence_f1 for run in runs)
-    reasons = dict.fromkeys(reason for run in runs for reason in run.failures)
-    failures = {
-        reason: tuple(sorted({number for run in runs for number in run.failures.get(reason, ())})) for reason in reasons
-    }
-    mean: Evaluation = _mean([replace(run, failures={}) for run in runs])
+    found: Evaluation = mean([replace(run, failures={}) for run in runs])
     return replace(
-        mean, system=system, failures=failures, run_f1=f1 if len(runs) > 1 else (), best_by_dev_likelihood=best
+        found,
+        system=system,
+        failures=failures_of_any([run.failures for run in runs]),
+        run_f1=f1 if len(runs) > 1 else (),
+        best_by_dev_likelihood=best,
     )
 
 
-def _mean(values: Sequence[Any]) -> Any:
+def failures_of_any(runs: Sequence[Mapping[str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
+    """The sentences that failed in any of several runs, by reason."""
+    reasons = dict.fromkeys(reason for run in runs for reason in run)
+    return {reason: tuple(sorted({number for run in runs for number in run.get(reason, ())})) for reason in reasons}
+
+
+def mean(values: Sequence[Any]) -> Any:
     """The mean of every number in a nest of dataclasses, dictionaries and tuples; None where one is missing.
 
     Of anything else it is what all have in common, or None.
@@ -137,12 +143,12 @@ def _mean(values: Sequence[Any]) -> Any:
     if any(value is None for value in values):
         return None
     if is_dataclass(first):
-        parts = {field.name: _mean([getattr(value, field.name) for value in values]) for field in fields(first)}
+        parts = {field.name: mean([getattr(value, field.name) for value in values]) for field in fields(first)}
         return replace(first, **parts)  # type: ignore[type-var]
     if isinstance(first, dict):
-        return {key: _mean([value[key] for value in values]) for key in first}
+        return {key: mean([value[key] for value in values]) for key in first}
     if isinstance(first, tuple):
-        return tuple(_mean(parts) for parts in zip(*values, strict=True))
+        return tuple(mean(parts) for parts in zip(*values, strict=True))
     if isinstance(first, int):
         return round(np.mean(values))
     if isinstance(first, float):

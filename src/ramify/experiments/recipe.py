@@ -127,10 +127,10 @@ def _grammars(name: str, content: object, where: str, common: dict[str, Any], gi
 
 
 def data_set(data: Path) -> DataSet:
-    """A file of text or trees, or a folder with a training file and perhaps dev and test files."""
+    """A file of text, trees or CoNLL-U, or a folder with a training file and perhaps dev and test files."""
     files = split_paths(data) if data.is_dir() else {"train": data}
     if "train" not in files:
-        raise RamifyError(f"{data}: has no training file; name one train.txt or train.trees.")
+        raise RamifyError(f"{data}: has no training file; name one train.txt, train.trees or train.conllu.")
     if "test" in files and not looks_like_trees(files["test"]):
         del files["test"]  # nothing to score against
     return DataSet(name_from(data.resolve().stem), {split: path.absolute() for split, path in files.items()})

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.corpus.brackets import write_brackets
+from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
-from ramify.parser.drawing import draw
+from ramify.parser.drawing import draw, with_head_words
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,9 @@ class Analysis:
     """log p(constraints | w) in nats; None for a sentence without constraints or a model without a likelihood"""
     member_spans: tuple[NDArray[np.int32], ...] = ()
     """Of an ensemble: the constituents of each member's own tree, in words"""
+    heads: tuple[int, ...] | None = None
+    """The head of each token: 0 for the root, else its place counted from 1; punctuation depends on the nearest word.
+    None for models without heads and sentences without a parse"""
 
     @property
     def constraint_probability(self) -> float | None:
@@ -124,12 +128,14 @@ class Analysis:
         tag_posteriors: NDArray[np.float32],
         unknown: NDArray[np.bool_],
         in_log_space: bool = False,
+        heads: NDArray[np.int64] | None = None,
     ) -> Analysis:
         """From the analysis of the words alone: the other tokens return to their places."""
         parse = with_punctuation(sentence, words)
+        of_tokens = None if heads is None else heads_with_punctuation(heads.tolist(), sentence.is_word)
         if all(sentence.is_word):
             found = posteriors, label_posteriors, tag_posteriors, tuple(unknown.tolist())
-            return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space)
+            return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space, heads=of_tokens)
         place = np.flatnonzero(sentence.is_word)
         N = len(sentence.is_word)
         all_posteriors = np.zeros((N + 1, N + 1), np.float32)
@@ -137,11 +143,11 @@ class Analysis:
         all_tag_posteriors = np.ones(N, np.float32)
         all_tag_posteriors[place] = tag_posteriors
         found = all_posteriors, label_posteriors, all_tag_posteriors, _of_tokens(sentence, unknown)
-        return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space)
+        return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space, heads=of_tokens)
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
         """In terms of JSON: the text, tokens and where they are in it, tags, unknown words, constituents [i, j, label],
-        log p(w), p(constraints | w), and why there is no parse if there is none.
+        log p(w), p(constraints | w), and why there is no parse if there is none; heads from models that have them.
         """
         parse = self.parse
         record: dict[str, object] = {
@@ -155,6 +161,8 @@ class Analysis:
             "constraint_probability": self.constraint_probability,
             "failure": self.failure,
         }
+        if self.heads is not None:
+            record["heads"] = list(self.heads)
         if with_posteriors:
             spans = parse.spans
             record["posteriors"] = {
@@ -186,6 +194,21 @@ def with_punctuation(sentence: Sentence, words: Parse) -> Parse:
     return Parse(sentence.tokens, tuple(tags), spans, words.labels)
 
 
+def heads_with_punctuation(heads: Sequence[int], is_word: Sequence[bool]) -> tuple[int, ...]:
+    """The heads of all tokens, counted from 1 with 0 for the root, from the heads of the words among themselves.
+
+    Every other token depends on the nearest word, of two equally near on the left one. A projective tree stays
+    projective: between a token and the nearest word there are only tokens that depend on that word, and an arc over the
+    token has this word at one end or below it.
+    """
+    places = np.flatnonzero(is_word) + 1
+    found = np.zeros(len(is_word), np.int64)
+    found[places - 1] = np.concatenate([[0], places])[list(heads)]
+    for token in np.flatnonzero(np.logical_not(is_word)) + 1:
+        found[token - 1] = places[np.abs(places - token).argmin()]
+    return tuple(found.tolist())
+
+
 def _rounded(values: NDArray[np.float32]) -> list[float]:
     return [round(float(value), 6) for value in values]
 
@@ -210,7 +233,7 @@ def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
     """The tree drawn with lines, top down, how probable its constraints are, and a blank line; in brackets if it is too
-    deep to be drawn.
+    deep to be drawn. Constituents show their head words if the model has heads.
     """
     return _drawn(analysis, with_posteriors, with_ascii) + _under_the_tree(analysis)
 
@@ -219,6 +242,8 @@ def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
     parse = _with_posteriors(analysis) if with_posteriors else analysis.parse
     if not len(parse):
         return ""
+    if analysis.heads is not None:
+        parse = with_head_words(parse, analysis.heads)
     try:
         return draw(parse.to_nltk(), with_ascii)
     except RecursionError:
@@ -245,10 +270,17 @@ def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:
     )
 
 
+def as_conllu(analysis: Analysis, with_posteriors: bool = False) -> str:
+    """A line for each token, heads where the model has them, the tree in a comment, and a blank line after it."""
+    tree = _with_posteriors(analysis) if with_posteriors else analysis.parse
+    return write_conllu(analysis.sentence, analysis.parse.tags, tree, analysis.heads)
+
+
 FORMATS: dict[str, Callable[..., str]] = {
     "brackets": as_brackets,
     "json": as_json,
     "pretty": as_pretty,
     "ascii": partial(as_pretty, with_ascii=True),
     "spans": as_spans,
+    "conllu": as_conllu,
 }

@@ -17,6 +17,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED
+from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
@@ -69,12 +70,14 @@ class TreeParser(ABC):
         seed: int = 0,
         max_length: int | None = None,
         branching_prior: float = 0.0,
+        heads: HeadDecoder = "projective",
     ) -> Iterator[Analysis]:
         """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream.
 
         A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree. The decoders by
         posteriors add `branching_prior` to the score of every span that ends where its sentence does: above zero it
-        favours right branching.
+        favours right branching. `heads` is for models that have them: the best projective tree, or the best one in
+        which all `constituents` have one head.
         """
 
     @abstractmethod
@@ -158,7 +161,7 @@ class TreeParser(ABC):
         return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
 
 
-def check_max_length(max_length: int | None) -> None:
-    """Refuse a limit below one word."""
-    if max_length is not None and max_length < 1:
-        raise RamifyError(f"max_length is {max_length}, but must be at least 1.")
+def check_positive(name: str, number: int | None) -> None:
+    """Refuse a count or a limit below one; None is no limit."""
+    if number is not None and number < 1:
+        raise RamifyError(f"{name} is {number}, but must be at least 1.")

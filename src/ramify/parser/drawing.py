@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from nltk import Tree
 from nltk.tree.prettyprinter import TreePrettyPrinter
 from rich.cells import cell_len
+
+from ramify.corpus.tree import Parse
 
 WIDEST = 16
 """Columns of a terminal that a label or word takes before it continues on the next line"""
@@ -40,6 +44,18 @@ def draw(tree: Tree, with_ascii: bool = False) -> str:
 
     lines = TreePrettyPrinter(drawn).text(unicodelines=not with_ascii, maxwidth=None)
     return _STAND_INS.sub(piece_for, lines)
+
+
+def with_head_words(parse: Parse, heads: Sequence[int]) -> Parse:
+    """The parse with the head word after the label of every constituent that has one, as in `NT-12[saw]`.
+
+    That is the only one of its words whose head, 0 for the root or a place counted from 1, is outside the constituent.
+    """
+    labels = []
+    for (start, end), label in zip(parse.spans.tolist(), parse.labels, strict=True):
+        tops = [place for place in range(start, end) if not start < heads[place] <= end]
+        labels.append(f"{label}[{parse.words[tops[0]]}]" if len(tops) == 1 else label)
+    return replace(parse, labels=tuple(labels))
 
 
 def _pieces(text: str) -> list[str]:

@@ -25,13 +25,14 @@ from ramify.corpus.text import CommonTextRules
 from ramify.corpus.tree import Parse
 from ramify.decoding.best_trees import best_trees
 from ramify.decoding.decoders import check_prior
+from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
 from ramify.naming import split_name
 from ramify.parser.analysis import Analysis
-from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_max_length
+from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_positive
 from ramify.parser.loading import load
 from ramify.parser.members import GivenMember, Member, ModelMember, View, open_member
 from ramify.parser.parser import Parser
@@ -86,16 +87,17 @@ class Ensemble(TreeParser):
         seed: int = 0,
         max_length: int | None = None,
         branching_prior: float = 0.0,
+        heads: HeadDecoder = "projective",
     ) -> Iterator[Analysis]:
-        """`analyse` for a stream of sentences, in order. The only decoder is `mbr`."""
+        """`analyse` for a stream of sentences, in order. The only decoder is `mbr`; an average has no heads."""
         if decoder != "mbr":
             raise RamifyError(f"An ensemble has no derivations for the decoder {decoder}; use mbr.")
         check_prior(decoder, branching_prior)
-        check_max_length(max_length)
+        check_positive("max_length", max_length)
         only = self.members[0] if len(self.members) == 1 else None
         for window in self._windows(sentences):
             if isinstance(only, ModelMember):
-                yield from only.parser.analyse_many(window, decoder, seed, max_length, branching_prior)
+                yield from only.parser.analyse_many(window, decoder, seed, max_length, branching_prior, heads)
             else:
                 yield from self._analyse_window(window, max_length, branching_prior)
 

@@ -10,15 +10,20 @@ import numpy as np
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
+from ramify.decoding.dependencies import HeadDecoder
+from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
+from ramify.evaluation.dependencies import NO_HEAD, GoldHeads, HeadPrediction
 from ramify.evaluation.failures import Failure, by_reason
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.parser.base import TreeParser
 from ramify.parser.ensemble import Ensemble, add_agreement
+
+NO_HEADS = "{} has no heads; score its trees against bracketed trees, or train a family with heads."
 
 
 def evaluate(
@@ -90,5 +95,37 @@ def predict(
         failures=by_reason(failures, (place + 1 for place in gold.places)),
         in_log_space=in_log_space,
         agreement=None if agreement is None else agreement.as_record(),
-        options=(f"branching prior {branching_prior:g}",) if branching_prior else (),
+        options=_options(branching_prior),
     )
+
+
+def predict_heads(
+    parser: TreeParser,
+    gold: GoldHeads,
+    name: str,
+    decoder: str = "mbr",
+    heads: HeadDecoder = "projective",
+    on_sentence: Callable[[], None] = lambda: None,
+    seed: int = 0,
+    branching_prior: float = 0.0,
+) -> HeadPrediction:
+    """The heads that a parser gives the words of the gold sentences; refused if the model has none."""
+    found, failures, in_log_space = [], [], 0
+    words = gold.words
+    sentences = [Sentence.from_tokens(parse.words) for parse in words.parses]
+    for analysis in parser.analyse_many(sentences, decoder, seed, branching_prior=branching_prior, heads=heads):
+        if analysis.heads is None and analysis.failure is None:
+            raise RamifyError(NO_HEADS.format(name))
+        nothing = (NO_HEAD,) * len(analysis.parse)
+        found.append(np.array(nothing if analysis.heads is None else analysis.heads, np.int64))
+        failures.append(analysis.failure)
+        in_log_space += analysis.in_log_space
+        on_sentence()
+    by_failure = by_reason(failures, (place + 1 for place in words.places))
+    how = decoder if heads == "projective" else f"{decoder}, {heads}"
+    return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space, _options(branching_prior))
+
+
+def _options(branching_prior: float) -> tuple[str, ...]:
+    """What a signature must say besides the decoder."""
+    return (f"branching prior {branching_prior:g}",) if branching_prior else ()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.decoding.constrained import Forbidden
 from ramify.decoding.decoders import Decoded, check_decoder, decode, labels_of_trees, log_probabilities
+from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
@@ -34,7 +35,7 @@ from ramify.models.batches import WordIds, check_fits, fits, memory_batches, pad
 from ramify.models.generation import Generated, Sampler
 from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
-from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_max_length
+from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_positive
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.pcfg import PCFG, Rule
@@ -172,24 +173,26 @@ class Parser(TreeParser):
         seed: int = 0,
         max_length: int | None = None,
         branching_prior: float = 0.0,
+        heads: HeadDecoder = "projective",
     ) -> Iterator[Analysis]:
         """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream.
 
         A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree. The decoders by
         posteriors add `branching_prior` to the score of every span that ends where its sentence does: above zero it
-        favours right branching.
+        favours right branching. `heads` is for models that have them: the best projective tree, or the best one in
+        which all `constituents` have one head.
         """
         check_decoder(self._ready, decoder, seed, branching_prior)
-        check_max_length(max_length)
-        done = 0
+        check_positive("max_length", max_length)
+        decoding, done = partial(decode, decoder=decoder, branching_prior=branching_prior, heads=heads), 0
         for window in self._windows(sentences):
             seeds = [(seed, done + place) for place in range(len(window))]
-            yield from self._analyse_window(window, decoder, seeds, max_length, branching_prior)
+            yield from self._analyse_window(window, decoding, seeds, max_length)
             done += len(window)
 
     def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
         """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
-        _check_count(count)
+        check_positive("count", count)
         check_decoder(self.grammar, "viterbi")
         given = self._sentence(sentence)
         found = self._alone(given).top_k(count)[0]
@@ -209,7 +212,7 @@ class Parser(TreeParser):
 
     def score_many(self, sentences: Iterable[GivenSentence | Pause], max_length: int | None = None) -> Iterator[Scored]:
         """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
-        check_max_length(max_length)
+        check_positive("max_length", max_length)
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
             found, in_log_space = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
@@ -255,7 +258,7 @@ class Parser(TreeParser):
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
         if max_length < 2:
             raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
-        _check_count(count)
+        check_positive("count", count)
         if seed < 0:
             raise RamifyError(f"seed is {seed}, but must be at least 0.")
         sampler = Sampler(self.grammar, np.random.default_rng(seed))
@@ -271,7 +274,7 @@ class Parser(TreeParser):
 
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
-        _check_count(count)
+        check_positive("count", count)
         if symbol is not None and symbol not in self.labels:
             raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; they are {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
@@ -280,7 +283,7 @@ class Parser(TreeParser):
 
     def strongest_words(self, tag: str, count: int = 10) -> list[tuple[str, float]]:
         """The most probable words of a preterminal."""
-        _check_count(count)
+        check_positive("count", count)
         if tag not in self.tags and self.grammar:
             raise RamifyError(f"{tag!r} is not a preterminal of this grammar; they are {', '.join(self.tags)}.")
         found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
@@ -332,23 +335,22 @@ class Parser(TreeParser):
     def _analyse_window(
         self,
         window: list[Sentence],
-        decoder: str,
+        decoding: Callable[..., list[Decoded]],
         seeds: Sequence[tuple[int, int]],
         max_length: int | None,
-        branching_prior: float,
     ) -> list[Analysis]:
         encoded, too_long = self._encoded(window, max_length)
         results = {place: self._flat(window[place], "too long") for place in too_long}
         for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
             word_ids, lengths = padded([encoded[place] for place in places], self.device)
-            found = decode(
+            found = decoding(
                 self._ready,
                 word_ids,
                 lengths,
-                decoder,
-                [seeds[place] for place in places],
-                branching_prior,
-                Forbidden.of([forbidden_spans(window[place]) for place in places], word_ids.shape[1], self.device),
+                seeds=[seeds[place] for place in places],
+                forbidden=Forbidden.of(
+                    [forbidden_spans(window[place]) for place in places], word_ids.shape[1], self.device
+                ),
             )
             for place, decoded in zip(places, found, strict=True):
                 results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
@@ -381,6 +383,7 @@ class Parser(TreeParser):
             found.tag_posteriors,
             unknown,
             found.in_log_space,
+            found.heads,
         )
         return analysis if given is None else replace(analysis, constraint_log_probability=given)
 
@@ -388,8 +391,3 @@ class Parser(TreeParser):
 def _failure(log_probability: float, words: int) -> Failure | None:
     """A single word, which no grammar of this kind derives, needs no parse."""
     return "no derivation" if words > 1 and log_probability == -np.inf else None
-
-
-def _check_count(count: int) -> None:
-    if count < 1:
-        raise RamifyError(f"count is {count}, but must be at least 1.")

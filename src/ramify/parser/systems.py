@@ -7,23 +7,35 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ramify.corpus.cleaning import WordRule
+from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.alignment import read_prediction
 from ramify.evaluation.baselines import baseline_predictions
+from ramify.evaluation.dependencies import (
+    GoldHeads,
+    HeadEvaluation,
+    HeadPrediction,
+    chain_prediction,
+    mean_of_head_runs,
+    read_head_prediction,
+    score_heads,
+)
 from ramify.evaluation.gold import Gold, Prediction
 from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
 from ramify.naming import SystemKind, kind_of, split_name
 from ramify.parser.base import TreeParser
 from ramify.parser.ensemble import Ensemble
-from ramify.parser.evaluate import predict
+from ramify.parser.evaluate import predict, predict_heads
 from ramify.parser.loading import load, reads_text
 from ramify.parser.members import Member, open_member
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.model_folder import LEARNT_FROM_TEXT, METRICS, part, read_config
+
+Row = TypeVar("Row", Evaluation, HeadEvaluation)
 
 
 @dataclass(frozen=True)
@@ -79,11 +91,33 @@ class System:
             return found if self.name == str(self.path) else [replace(each, system=self.name) for each in found]
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
-        if self.kind == "average":
-            parser: TreeParser = Ensemble([member.opened(device) for member in self.members])
-        else:
-            parser = load(self.path, device)
+        parser = self._parser(device)
         return [predict(parser, gold, self.name, decoder, on_sentence, seed, branching_prior=branching_prior)]
+
+    def heads(
+        self,
+        gold: GoldHeads,
+        *,
+        decoder: str,
+        heads: HeadDecoder,
+        device: str,
+        seed: int,
+        on_sentence: Callable[[], None],
+        branching_prior: float = 0.0,
+    ) -> HeadPrediction:
+        """Its heads for the gold sentences."""
+        if self.kind == "baseline":
+            return replace(chain_prediction(str(self.path), gold), system=self.name)
+        if self.kind == "predicted":
+            return read_head_prediction(self.path, gold, self.name)
+        parser = self._parser(device)
+        return predict_heads(parser, gold, self.name, decoder, heads, on_sentence, seed, branching_prior)
+
+    def _parser(self, device: str) -> TreeParser:
+        """Of a model or an average."""
+        if self.kind == "average":
+            return Ensemble([member.opened(device) for member in self.members])
+        return load(self.path, device)
 
     def opened(self, device: str) -> Member:
         """As a member of an average."""
@@ -125,37 +159,72 @@ def evaluate_systems(
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[Evaluation]:
     """The scores of each system and, after the runs of one that has several, their mean."""
+
+    def results(run: System) -> list[Evaluation]:
+        predictions = run.predictions(
+            gold,
+            decoder=decoder,
+            device=device,
+            seed=seed,
+            on_sentence=on_sentence,
+            branching_prior=branching_prior,
+        )
+        return [score(gold, each, convention, with_evalb) for each in predictions]
+
+    return _rows(systems, results, mean_of_runs)
+
+
+def evaluate_heads(
+    systems: Sequence[System],
+    gold: GoldHeads,
+    *,
+    decoder: str = "mbr",
+    heads: HeadDecoder = "projective",
+    device: str = "auto",
+    seed: int = 0,
+    branching_prior: float = 0.0,
+    on_sentence: Callable[[], None] = lambda: None,
+) -> list[HeadEvaluation]:
+    """The scores of each system's heads and, after the runs of one that has several, their mean."""
+
+    def results(run: System) -> list[HeadEvaluation]:
+        found = run.heads(
+            gold,
+            decoder=decoder,
+            heads=heads,
+            device=device,
+            seed=seed,
+            on_sentence=on_sentence,
+            branching_prior=branching_prior,
+        )
+        return [score_heads(gold, found)]
+
+    return _rows(systems, results, mean_of_head_runs)
+
+
+def _rows(
+    systems: Sequence[System], results: Callable[[System], list[Row]], mean: Callable[[list[Row], str, str | None], Row]
+) -> list[Row]:
+    """A row for each system, the mean of its results, and after the runs of one that has several, theirs."""
     groups: dict[str, list[System]] = {}
     for system in systems:
         groups.setdefault(system.group, []).append(system)
-    rows: list[Evaluation] = []
+    rows: list[Row] = []
     for runs in groups.values():
         found = []
         for number, run in enumerate(runs, start=1):
-            predictions = run.predictions(
-                gold,
-                decoder=decoder,
-                device=device,
-                seed=seed,
-                on_sentence=on_sentence,
-                branching_prior=branching_prior,
-            )
-            results = [score(gold, each, convention, with_evalb) for each in predictions]
-            name = results[0].system
+            of_run = results(run)
+            name = of_run[0].system
             # Runs of one name are told apart by their number.
             alone = sum(other.name == run.name for other in runs) == 1
-            found.append(mean_of_runs(results, name if alone else f"{name} #{number}"))
+            found.append(mean(of_run, name if alone else f"{name} #{number}", None))
         rows += found
         if len(runs) > 1:
-            rows.append(_mean_row(runs, found))
+            name = runs[0].name if runs[0].name == runs[-1].name else f"{runs[0].name} ... {runs[-1].name}"
+            likelihood = _dev_perplexities(runs)
+            best = None if likelihood is None else found[likelihood.index(min(likelihood))].system
+            rows.append(mean(found, f"mean of {len(runs)}: {name}", best))
     return rows
-
-
-def _mean_row(runs: Sequence[System], found: Sequence[Evaluation]) -> Evaluation:
-    name = runs[0].name if runs[0].name == runs[-1].name else f"{runs[0].name} ... {runs[-1].name}"
-    likelihood = _dev_perplexities(runs)
-    best = None if likelihood is None else found[likelihood.index(min(likelihood))].system
-    return mean_of_runs(found, f"mean of {len(runs)}: {name}", best)
 
 
 def _dev_perplexities(runs: Sequence[System]) -> list[float] | None:

@@ -52,6 +52,9 @@ class Marginals:
     """(B, N) the most probable preterminal over each word"""
     best_tag_posterior: Tensor | None = None
     """(B, N) its posterior"""
+    arcs: Tensor | None = None
+    """(B, N+1, N) posterior that word q has the head h, entry [b, h, q]: h = 0 is the root, h > 0 the word h-1; None
+    for kinds without heads"""
 
     def tensors(self) -> dict[str, Tensor]:
         """Those that this kind of distribution has, by name."""

@@ -16,6 +16,7 @@ from ramify.corpus.vocabulary import UnknownCount
 from ramify.evaluation.agreement import BRANCHING
 from ramify.evaluation.calibration import Reliability
 from ramify.evaluation.coverage import NOT_COMPARABLE, are_comparable
+from ramify.evaluation.dependencies import HeadEvaluation
 from ramify.evaluation.failures import failures_told, log_space_told
 from ramify.evaluation.gold import Prediction
 from ramify.evaluation.significance import Comparison
@@ -48,6 +49,27 @@ def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
     return table
 
 
+def head_table(evaluations: Sequence[HeadEvaluation]) -> Table:
+    """Systems below each other; all must share one signature, which the caller prints."""
+    table = _table("system", "directed", "undirected", "words", "sentences")
+    for result in evaluations:
+        std = shown(f"±{result.directed_std:.2f}") if result.run_directed else ""
+        scores = result.scores
+        figures = (f"{scores.directed:.2f}{std}", f"{scores.undirected:.2f}", str(scores.words), str(scores.sentences))
+        table.add_row(escape(result.system), *figures)
+    return table
+
+
+def heads_by_length(evaluations: Sequence[HeadEvaluation]) -> Table:
+    """Directed accuracy of each system on sentences of each range of lengths."""
+    names = [escape(result.system) for result in evaluations]
+    table = _table("words", "sentences", *names, title="Directed accuracy by length of sentence")
+    for span, scores in evaluations[0].by_length.items():
+        found = (f"{result.by_length[span].directed:.2f}" for result in evaluations)
+        table.add_row(span, str(scores.sentences), *found)
+    return table
+
+
 def coverage_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     """Of each system with a vocabulary: unknown words, other perplexities, and the signature of all perplexities."""
     for result in evaluations:
@@ -69,14 +91,18 @@ def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
             )
 
 
-def failure_lines(systems: Iterable[Evaluation | Prediction], sentences: int) -> Iterator[str]:
+def failure_lines(
+    systems: Iterable[Evaluation | Prediction | HeadEvaluation],
+    sentences: int,
+    consequence: str = "They are scored as flat trees.",
+) -> Iterator[str]:
     """Which sentences have no parse, by their numbers in the treebank, and how many needed log space."""
     for result in systems:
         if result.failures:
             counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
             named = {reason: [f"sentence {number}" for number in found] for reason, found in result.failures.items()}
             told = failures_told(counts, named, sentences)
-            yield f"{result.system}: {told} They are scored as flat trees."
+            yield f"{result.system}: {told} {consequence}"
         if result.in_log_space:
             yield f"{result.system}: {log_space_told(result.in_log_space)}"
 

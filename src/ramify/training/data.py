@@ -80,8 +80,8 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     kind, normal_form = cast("Kind", settings.input), cast("NormalForm", settings.normal_form)
     rules = TextRules(settings.tokenise, Punctuation(keep=settings.punctuation == "keep"), normal_form)
     if not isinstance(data, str | Path | Corpus):
-        if settings.split_sentences or settings.input == "brackets":
-            raise RamifyError("Sentences in a list are split already and have no trees; leave out that setting.")
+        if settings.split_sentences or settings.input in ("brackets", "conllu"):
+            raise RamifyError("Sentences in a list are split already and have no format; leave out that setting.")
         data = corpus_of(data, rules)
     if not isinstance(data, Corpus):
         folder = split_paths(data) if Path(data).is_dir() else {}
@@ -101,6 +101,8 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
         rules = replace(rules, punctuation=punctuation)
     else:
         _check_text(data, settings)
+        if data.kind == "conllu" and not rules.punctuation.keep:
+            rules = replace(rules, punctuation=Punctuation.from_trees(data.parses, TEXT_WORDS))
     train = data.words_only(word_rule or TEXT_WORDS)
     dropped_before = train.dropped
     held_out = dev is None
@@ -158,7 +160,7 @@ def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -
 
 def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:
     if settings.split_sentences:
-        raise RamifyError(f"{data.source}: holds trees, one a sentence already; leave out --split-sentences.")
+        raise RamifyError(f"{data.source}: holds trees, already split into sentences; leave out --split-sentences.")
     if settings.punctuation == "keep":
         raise RamifyError(f"{data.source}: holds trees; keep their punctuation with words = none.")
     if settings.words == "auto":
@@ -171,9 +173,10 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
 
 def _check_text(data: Corpus, settings: Settings) -> None:
     if settings.words != "auto":
-        raise RamifyError(
-            f"{data.source}: is text, so no tags tell which tokens are words; leave out the setting words."
-        )
+        because = "CoNLL-U, so UPOS tells" if data.kind == "conllu" else "text, so no tags tell"
+        raise RamifyError(f"{data.source}: is {because} which tokens are words; leave out the setting words.")
+    if data.kind == "conllu" and settings.split_sentences:
+        raise RamifyError(f"{data.source}: holds CoNLL-U, already split into sentences; leave out --split-sentences.")
     seen = data.parses[:_SEEN]
     scripts = [script for parse in seen if (script := script_without_spaces(parse.words))]
     if len(scripts) > _MOSTLY * len(seen):

@@ -58,7 +58,7 @@ class Settings(ModelOptions):
     )
     focus_on: str = setting("posteriors", f"What counts of a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
     focus_decay: float = setting(1.0, "The strength of the focus is multiplied by this after every epoch.")
-    input: str = setting("auto", "What DATA is: text, brackets, or auto, which looks how it begins.")
+    input: str = setting("auto", "What DATA is: text, brackets, conllu, or auto, which looks how it begins.")
     words: str = setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
     tokenise: str = setting("none", "Language of plain prose to tokenise (en, fr ... or xx for any); none: at spaces.")
     split_sentences: bool = setting(False, "Find the sentences of plain prose; else every line is one.")

@@ -1,10 +1,11 @@
 """The mutants, one file for each room of the package, or for several small ones."""
 
 from tests.mutation.mutants import Group
-from tests.mutation.tables import applications, corpus, evaluation, grammars, inference, parser, training
+from tests.mutation.tables import applications, corpus, dependencies, evaluation, grammars, inference, parser, training
 
 GROUPS: tuple[Group, ...] = (
     *corpus.GROUPS,
+    *dependencies.GROUPS,
     *evaluation.GROUPS,
     *grammars.GROUPS,
     *inference.GROUPS,

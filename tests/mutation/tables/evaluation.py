@@ -80,7 +80,7 @@ GROUPS = (
             ),
             Mutant("_labels", "if end - start > 1:", "if end - start > 0:"),
             Mutant("_same", "predicted in (gold, UNKNOWN)", "predicted == gold"),
-            Mutant("_places_of_trees", "if length >= SHORTEST]", "if length > SHORTEST]"),
+            Mutant("places_of", "if length >= SHORTEST]", "if length > SHORTEST]"),
         ),
     ),
 )

@@ -77,7 +77,7 @@ GROUPS = (
             Mutant(
                 "_settings_but_seed", '("seed", "device", "checkpoint_minutes")', '("device", "checkpoint_minutes")'
             ),
-            Mutant("_mean_row", "likelihood.index(min(likelihood))", "likelihood.index(max(likelihood))"),
+            Mutant("systems:_rows", "likelihood.index(min(likelihood))", "likelihood.index(max(likelihood))"),
             Mutant("predict", "counts = counts + reliability_counts", "counts = reliability_counts"),
         ),
     ),
@@ -106,6 +106,7 @@ GROUPS = (
             Mutant("without", '{"spans": found.spans.masked_fill(forbidden.mask, -torch.inf)}', "{}"),
             Mutant("without", "found.best_label_posterior.masked_fill(forbidden.mask, -torch.inf)", "found.spans"),
             Mutant("decode", "unconstrained.forbid(forbidden.mask)", "unconstrained"),
+            Mutant("only_text", 'stream.kind not in (None, "text")', "False"),
             Mutant("Parser.distributions", "pcfg if forbidden is None else pcfg.forbid(forbidden.mask)", "pcfg"),
             Mutant("Parser._analysis", 'failure = "constraints"', 'failure = "no derivation"'),
             Mutant("Parser._analysis", "replace(flat, log_probability=found.log_probability, ", "replace(flat, "),
