@@ -31,6 +31,8 @@ class Tree:
     """(N,) the symbol over each word"""
     log_weight: float = 0.0
     """Of the tree together with the words, span scores included"""
+    heads: NDArray[np.int64] | None = None
+    """(N,) the word that each word depends on, counted from 1, or 0 for the root; None where trees have no heads"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Marginals:
     """(B, N) the most probable preterminal over each word"""
     best_tag_posterior: Tensor | None = None
     """(B, N) its posterior"""
+    arcs: Tensor | None = None
+    """(B, N+1, N) posterior of word q depending on word h - 1 at [h, q], of it being the root at [0, q]"""
 
     def tensors(self) -> dict[str, Tensor]:
         """Those that this kind of distribution has, by name."""

@@ -34,7 +34,7 @@ def reliable_marginals(distribution: TreeDistribution) -> tuple[Marginals, Tenso
             in_log_space[b] = bool(again.log_partition[0] > -torch.inf)
             for name, values in again.tensors().items():
                 getattr(found, name)[b] = values[0].to(getattr(found, name).dtype)
-    for posteriors in (found.spans, found.best_label_posterior, found.best_tag_posterior):
+    for posteriors in (found.spans, found.best_label_posterior, found.best_tag_posterior, found.arcs):
         if posteriors is not None:
             posteriors.clamp_(max=1)
     return found, in_log_space

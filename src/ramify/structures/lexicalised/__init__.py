@@ -1,0 +1,22 @@
+"""PCFGs whose symbols carry head words: the reference in log space and the engines that are held to it."""
+
+from __future__ import annotations
+
+import torch
+
+from ramify.structures.engines import REFERENCE, Engine, register_engine
+from ramify.structures.lexicalised import compiled, reference
+from ramify.structures.lexicalised.distribution import BilexicalPCFG, LexicalisedPCFG
+
+__all__ = ["BilexicalPCFG", "LexicalisedPCFG"]
+
+
+def _refusal(pcfg: BilexicalPCFG) -> str | None:
+    root = pcfg.root
+    if root.device.type == "cpu" and root.dtype in (torch.float32, torch.float64):
+        return None
+    return f"takes float32 or float64 on a CPU, not {root.dtype} on {root.device}"
+
+
+register_engine(BilexicalPCFG, "compiled", Engine(compiled.inside, compiled.marginals, _refusal))
+register_engine(BilexicalPCFG, REFERENCE, Engine(reference.inside, reference.marginals))
