@@ -36,9 +36,9 @@ def random_bilexical(
         return torch.randn(*shape, generator=generator, dtype=torch.float64) * sharpness
 
     ids = torch.randint(VOCABULARY, (len(lengths), max(lengths)), generator=generator)
-    root = logits(n).log_softmax(0) + logits(n, VOCABULARY).log_softmax(1).T
     tensors = {
-        "root": root[ids],
+        "root": logits(n).log_softmax(0),
+        "root_words": logits(VOCABULARY, n).log_softmax(0)[ids],
         "components": logits(VOCABULARY, n, r).log_softmax(-1)[ids],
         "head_child": logits(n + p, r).log_softmax(0),
         "other_child": logits(2 * (n + p), r).log_softmax(0).unflatten(0, (2, n + p)),
@@ -120,7 +120,7 @@ def weight(pcfg: LexicalisedPCFG, found: Lexicalised, span_scores: Tensor, rules
         return torch.cat([below * score, score.new_zeros(m - n)])
 
     whole = extent(found.tree)
-    return symbols(found.tree)[:n] @ pcfg.root[0, found.head[whole]].exp()
+    return symbols(found.tree)[:n] @ pcfg.start()[0, found.head[whole]].exp()
 
 
 def weights(pcfg: LexicalisedPCFG, span_scores: Tensor, rules: Any = rule_tensor) -> dict[Lexicalised, Tensor]:
@@ -143,6 +143,7 @@ def derivations(pcfg: LexicalisedPCFG, span_scores: Tensor, rules: Any = by_comp
     """The weights of the derivations of every labelled lexicalised tree, one for each choice of H at every rule."""
     n, length, result = pcfg.nonterminals, int(pcfg.lengths[0]), {}
     pcfg = pcfg.replace(**{name: tensor.detach() for name, tensor in pcfg.tensors().items()})
+    start = pcfg.start()
     for found in lexicalised_trees(length) if length > 1 else ():
         inner = sorted((s for s in found.spans if s[1] - s[0] > 1), key=lambda s: (s[0], -s[1]))
         tensors = {}
@@ -156,7 +157,7 @@ def derivations(pcfg: LexicalisedPCFG, span_scores: Tensor, rules: Any = by_comp
         for labels in product(range(n), repeat=len(inner)):
             for tags in product(range(pcfg.preterminals), repeat=length):
                 symbol = dict(zip(inner, labels, strict=True)) | {(i, i + 1): n + t for i, t in enumerate(tags)}
-                values = [math.exp(score + float(pcfg.root[0, found.head[0, length], symbol[0, length]]))]
+                values = [math.exp(score + float(start[0, found.head[0, length], symbol[0, length]]))]
                 for span, (kept, other, tensor) in tensors.items():
                     of_rule = [each[symbol[span]][symbol[kept]][symbol[other]] for each in tensor]
                     values = [value * factor for value in values for factor in of_rule]

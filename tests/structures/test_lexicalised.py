@@ -24,7 +24,7 @@ LENGTHS = [[6, 4, 2, 5], [1], [1, 2, 1], [9], [2, 2], [7, 1, 3]]
 
 def random_scores(pcfg: BilexicalPCFG, seed: int = 1) -> torch.Tensor:
     """Span scores with a forbidden span, one that does not make any of the sentences impossible."""
-    B, N, _ = pcfg.root.shape
+    B, N, _ = pcfg.words.shape
     scores = torch.randn(B, N + 1, N + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     if N > 2:
         scores[pcfg.lengths > 2, 0, 2] = -torch.inf
@@ -112,7 +112,7 @@ def test_with_all_weights_one_the_lexicalised_trees_are_counted(engine, length):
     """Catalan's number of trees, and two choices of a head at each of their N - 1 nodes."""
     ones = torch.zeros(1, length, 1, dtype=torch.float64)
     pcfg = BilexicalPCFG(
-        ones, ones[..., None], ones[0, :2], ones[0, :2].expand(2, 2, 1), ones, torch.tensor([length])
+        ones[0, 0], ones, ones[..., None], ones[0, :2], ones[0, :2].expand(2, 2, 1), ones, torch.tensor([length])
     )  # fmt: skip
     catalan = math.comb(2 * (length - 1), length - 1) // length
     assert inside(pcfg, engine=engine).exp().item() == pytest.approx(catalan * 2 ** (length - 1))
@@ -134,12 +134,12 @@ def test_the_probabilities_of_all_sentences_sum_to_one(engine):
         table[..., 0, :] = -torch.inf
         table[..., 1, inner] = -torch.inf
     head_child, other_child = head_child.log_softmax(0), other_child.flatten(0, 1).log_softmax(0).view(2, n + p, r)
-    root = logits(n).log_softmax(0) + logits(words, n).log_softmax(0)
+    root, root_words = logits(n).log_softmax(0), logits(words, n).log_softmax(0)
     total = 0.0
     for length in (2, 3, 4):
         ids = torch.tensor(list(product(range(words), repeat=length)))
         pcfg = BilexicalPCFG(
-            root[ids], components.log_softmax(-1)[ids], head_child, other_child,
+            root, root_words[ids], components.log_softmax(-1)[ids], head_child, other_child,
             word_table(words, r)[ids], torch.full((len(ids),), length),
         )  # fmt: skip
         found = float(inside(pcfg, engine=engine).exp().sum())
@@ -335,7 +335,7 @@ def test_what_underflows_is_recomputed_in_log_space(seed):
 
 def test_tensors_that_do_not_fit_together_are_refused():
     pcfg = random_bilexical(2, 3, 4, [4, 3])
-    with pytest.raises(ValueError, match="words has shape"):
+    with pytest.raises(ValueError, match="root_words has shape"):
         pcfg.replace(words=pcfg.words[:, :3])
     with pytest.raises(ValueError, match="span_scores has shape"):
         pcfg.with_span_scores(torch.zeros(2, 4, 4))
@@ -348,3 +348,20 @@ def test_tensors_that_do_not_fit_together_are_refused():
 def test_the_compiled_engine_refuses_what_it_cannot_take():
     with pytest.raises(ValueError, match="takes float32 or float64"):
         random_bilexical(1, 1, 1, [2]).to(torch.float16).log_partition("compiled")
+
+
+def test_any_word_at_a_place_is_the_sum_over_words_that_head_nothing_else():
+    """With components that do not depend on the head word, which may be any word then too."""
+    torch.manual_seed(0)
+    n, p, r, words = 2, 2, 3, 4
+    root, root_words = torch.randn(n).log_softmax(0), torch.randn(words, n).log_softmax(0)
+    components = torch.randn(n, r).log_softmax(-1).expand(words, n, r)
+    head_child = torch.randn(n + p, r).log_softmax(0)
+    other_child = torch.randn(2 * (n + p), r).log_softmax(0).view(2, n + p, r)
+    table = torch.randn(words, r).log_softmax(0)
+    ids = torch.tensor([[1, word, 3] for word in range(words)])
+    every = BilexicalPCFG(
+        root, root_words[ids], components[ids], head_child, other_child, table[ids], torch.full((words,), 3)
+    )
+    opened = every.sentence(0).with_any_word(torch.tensor([[False, True, False]]))
+    torch.testing.assert_close(opened.log_partition()[0], every.log_partition().logsumexp(0))

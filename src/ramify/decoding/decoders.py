@@ -14,10 +14,12 @@ from torch import Tensor
 from ramify.decoding.best_trees import DECODERS as BY_POSTERIORS
 from ramify.decoding.best_trees import mbr
 from ramify.errors import RamifyError
-from ramify.models import Grammar, Model
+from ramify.models import GenerativeModel, Model
 from ramify.models.batches import WordIds, memory_batches, padded
+from ramify.models.lexicalised import LexicalisedGrammar
 from ramify.structures.distribution import Marginals, Tree
 from ramify.structures.fallback import reliable_log_partition, reliable_marginals
+from ramify.structures.lexicalised import LexicalisedPCFG
 from ramify.structures.low_rank import MOST_RULES, LowRankPCFG
 from ramify.structures.pcfg import PCFG
 
@@ -50,11 +52,16 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0) -> None:
         raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
     if seed < 0:
         raise RamifyError(f"seed is {seed}, but must be at least 0.")
-    if not isinstance(grammar, Grammar):
+    if not isinstance(grammar, GenerativeModel):
         if decoder != "mbr":
             raise RamifyError(f"The decoder {decoder} needs a grammar; use mbr for {type(grammar).__name__}.")
         return
     n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
+    if isinstance(grammar, LexicalisedGrammar) and decoder == "viterbi" and grammar.rank is not None:
+        raise RamifyError(
+            "The best tree of a bilexical grammar would have to sum over its latent variable at every rule; use the "
+            "decoder mbr, or viterbi-rank."
+        )
     if decoder == "viterbi" and grammar.rank is not None and not grammar.is_simple and n * m * m > MOST_RULES:
         raise RamifyError(
             f"The best parse of this grammar needs its {n} x {m} x {m} rules written out, more than {MOST_RULES:,} "
@@ -69,7 +76,7 @@ def decode(
     grammar: Model, word_ids: Tensor, lengths: Tensor, decoder: str, seeds: Sequence[tuple[int, int]]
 ) -> list[Decoded]:
     """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled."""
-    if not isinstance(grammar, Grammar):
+    if not isinstance(grammar, GenerativeModel):
         found = grammar.marginals(word_ids, lengths)
         found.spans.clamp_(max=1)
         found.log_partition.fill_(math.nan)  # not log p(w)
@@ -92,7 +99,7 @@ def decode(
     ]
 
 
-def _trees(pcfg: PCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Tree | None]:
+def _trees(pcfg: PCFG | LexicalisedPCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Tree | None]:
     if decoder == "sample":
         return pcfg.sample([np.random.default_rng(seed) for seed in seeds])
     if decoder == "viterbi-rank" and isinstance(pcfg, LowRankPCFG):
@@ -101,12 +108,13 @@ def _trees(pcfg: PCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[T
 
 
 @torch.no_grad()
-def best_trees(grammar: Grammar, sentence: tuple[Tensor, Tensor], count: int) -> list[Tree]:
+def best_trees(grammar: GenerativeModel, sentence: tuple[Tensor, Tensor], count: int) -> list[Tree]:
     """The most probable labelled trees of one sentence, best first."""
-    return grammar.forward(*sentence).top_k(count)[0]
+    found: list[Tree] = grammar.forward(*sentence).top_k(count)[0]
+    return found
 
 
-def entropy(grammar: Grammar, sentence: tuple[Tensor, Tensor]) -> float:
+def entropy(grammar: GenerativeModel, sentence: tuple[Tensor, Tensor]) -> float:
     """The entropy of one sentence's posterior over derivations, in nats."""
     return float(grammar.forward(*sentence).to(torch.float64).entropy())
 
@@ -140,7 +148,7 @@ def _by_posteriors(found: Marginals, b: int, spans: NDArray[np.int32], in_log_sp
     )
 
 
-def _along(decoded: Decoded, tree: Tree, pcfg: PCFG) -> Decoded:
+def _along(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decoded:
     """A given tree of one sentence, with the posterior of every label over its span and of every tag."""
     assert tree.labels is not None
     assert tree.tags is not None
@@ -155,18 +163,19 @@ def _along(decoded: Decoded, tree: Tree, pcfg: PCFG) -> Decoded:
     )
 
 
-def _marginals(pcfg: PCFG) -> tuple[Marginals, Tensor]:
+def _marginals(pcfg: PCFG | LexicalisedPCFG) -> tuple[Marginals, Tensor]:
     """With a tag for every word, also where there is no derivation: the one that gives the word most probability."""
     found, in_log_space = reliable_marginals(pcfg)
     impossible = found.log_partition == -torch.inf
-    assert found.best_tag is not None
-    found.best_tag[impossible] = pcfg.words[impossible].argmax(-1)
+    if isinstance(pcfg, PCFG):  # words of lexicalised grammars do not depend on their tags
+        assert found.best_tag is not None
+        found.best_tag[impossible] = pcfg.words[impossible].argmax(-1)
     return found, in_log_space
 
 
 @torch.no_grad()
 def log_probabilities(
-    grammar: Grammar, sentences: Sequence[WordIds], where: Sequence[str] = (), unknown_open: bool = False
+    grammar: GenerativeModel, sentences: Sequence[WordIds], where: Sequence[str] = (), unknown_open: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """log p(w) of each sentence in order, minus infinity if it is empty, and whether it needed log space.
 
@@ -179,8 +188,7 @@ def log_probabilities(
         word_ids, lengths = padded([sentences[place] for place in places], grammar.device)
         pcfg, cost = grammar.with_cost(word_ids, lengths)
         if unknown_open:
-            # The probabilities of all words of a preterminal add up to one.
-            pcfg = pcfg.replace(words=pcfg.words.masked_fill((word_ids == 0)[..., None], 0.0))
+            pcfg = pcfg.with_any_word(word_ids == 0)
         found, again = reliable_log_partition(pcfg)
         result[places], in_log_space[places] = (found - cost).cpu().numpy(), again.cpu().numpy()
     return result, in_log_space

@@ -26,13 +26,14 @@ from ramify.decoding.decoders import Decoded, best_trees, check_decoder, decode,
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
-from ramify.models import Grammar, Model, TableGrammar
+from ramify.models import GenerativeModel, Grammar, Model, TableGrammar
 from ramify.models.batches import WordIds, check_fits, fits, memory_batches, padded
-from ramify.models.generation import Generated, Sampler
+from ramify.models.generation import Generated, sampler_of
 from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
+from ramify.structures.lexicalised import LexicalisedPCFG
 from ramify.structures.pcfg import PCFG, Rule
 
 MOST_TRIES = 10_000
@@ -111,11 +112,21 @@ class Parser:
         return cls(tables, vocabulary, grammar.nonterminals, grammar.preterminals)
 
     @property
-    def grammar(self) -> Grammar:
-        """The grammar, its probabilities computed where that is possible; an error for models that are not grammars."""
-        if not isinstance(self._ready, Grammar):
+    def generative(self) -> GenerativeModel:
+        """The model, its probabilities computed where that is possible; an error for models without a likelihood."""
+        if not isinstance(self._ready, GenerativeModel):
             raise RamifyError(f"This needs a grammar, and {type(self.model).__name__} is a model without rules.")
         return self._ready
+
+    @property
+    def grammar(self) -> Grammar:
+        """The same where the model is a PCFG; an error for grammars whose rules depend on head words."""
+        if not isinstance(self.generative, Grammar):
+            raise RamifyError(
+                f"This needs rules without words, and those of {type(self.model).__name__} depend on head words; use a "
+                "model of another family."
+            )
+        return self.generative
 
     @cached_property
     def tables(self) -> TableGrammar:
@@ -151,7 +162,7 @@ class Parser:
         save_model(Path(folder), self.description, stored, overwrite)
 
     @torch.no_grad()
-    def distributions(self, sentences: Sequence[GivenSentence]) -> PCFG:
+    def distributions(self, sentences: Sequence[GivenSentence]) -> PCFG | LexicalisedPCFG:
         """The distribution over the trees of a batch of sentences, words alone: posteriors, samples, constraints.
 
         `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
@@ -163,7 +174,8 @@ class Parser:
         for sentence, words in zip(given, encoded, strict=True):
             if not len(words):
                 raise RamifyError(f"{sentence.where or 'A sentence'}: has no words, so it has no trees.")
-        return self.grammar.forward(*padded(encoded, self.device))
+        found: PCFG | LexicalisedPCFG = self.generative.forward(*padded(encoded, self.device))
+        return found
 
     def parse(self, sentence: GivenSentence) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
@@ -212,9 +224,9 @@ class Parser:
     def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
         """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
         _check_count(count)
-        check_decoder(self.grammar, "viterbi")
+        check_decoder(self.generative, "viterbi")
         given = self._sentence(sentence)
-        found = best_trees(self.grammar, self._alone(given), count)
+        found = best_trees(self.generative, self._alone(given), count)
         parses = (with_punctuation(given, self._parse(given.words, each)) for each in found)
         return [(parse.to_nltk(), each.log_weight) for parse, each in zip(parses, found, strict=True)]
 
@@ -223,7 +235,7 @@ class Parser:
 
         Of a low-rank grammar, over trees with a rank component at every rule: an upper bound.
         """
-        return entropy(self.grammar, self._alone(self._sentence(sentence)))
+        return entropy(self.generative, self._alone(self._sentence(sentence)))
 
     def log_probabilities(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[float]:
         """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
@@ -234,7 +246,7 @@ class Parser:
         _check_max_length(max_length)
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
-            found, in_log_space = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
+            found, in_log_space = log_probabilities(self.generative, encoded, [sentence.where for sentence in window])
             likelihoods = self.likelihoods_given(window, found.tolist(), too_long)
             for place, (sentence, likelihood) in enumerate(zip(window, likelihoods, strict=True)):
                 failure = "too long" if place in too_long else _failure(float(found[place]), len(encoded[place]))
@@ -248,7 +260,7 @@ class Parser:
         places = [place for place, words in enumerate(unknown) if words and place not in too_long]
         known = list(log_p)
         encoded = [self.vocabulary.encode(sentences[place].words) for place in places]
-        opened, _ = log_probabilities(self.grammar, encoded, unknown_open=True)
+        opened, _ = log_probabilities(self.generative, encoded, unknown_open=True)
         for place, log_probability in zip(places, opened.tolist(), strict=True):
             known[place] = log_probability
         return [
@@ -269,7 +281,7 @@ class Parser:
         _check_count(count)
         if seed < 0:
             raise RamifyError(f"seed is {seed}, but must be at least 0.")
-        sampler = Sampler(self.grammar, np.random.default_rng(seed))
+        sampler = sampler_of(self.generative, np.random.default_rng(seed))
         for _ in range(count):
             tries = (sampler.draw(max_length) for _ in range(MOST_TRIES))
             drawn = next((each for each in tries if each is not None), None)

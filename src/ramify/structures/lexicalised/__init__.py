@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from ramify.structures.engines import REFERENCE, Engine, register_engine
 from ramify.structures.lexicalised import compiled, reference
-from ramify.structures.lexicalised.distribution import BilexicalPCFG, LexicalisedPCFG
+from ramify.structures.lexicalised.distribution import LEFT, RIGHT, BilexicalPCFG, LexicalisedPCFG
 
-__all__ = ["BilexicalPCFG", "LexicalisedPCFG"]
+__all__ = ["LEFT", "RIGHT", "BilexicalPCFG", "LexicalisedPCFG", "symbol_posteriors"]
 
 
 def _refusal(pcfg: BilexicalPCFG) -> str | None:
@@ -16,6 +17,13 @@ def _refusal(pcfg: BilexicalPCFG) -> str | None:
     if root.device.type == "cpu" and root.dtype in (torch.float32, torch.float64):
         return None
     return f"takes float32 or float64 on a CPU, not {root.dtype} on {root.device}"
+
+
+def symbol_posteriors(pcfg: LexicalisedPCFG) -> tuple[Tensor, Tensor]:
+    """The posterior of every nonterminal over every span (B, N+1, N+1, n), and of every tag (B, N, p)."""
+    if isinstance(pcfg, BilexicalPCFG) and _refusal(pcfg) is None:
+        return compiled.symbol_posteriors(pcfg)
+    return reference.symbol_posteriors(pcfg)
 
 
 register_engine(BilexicalPCFG, "compiled", Engine(compiled.inside, compiled.marginals, _refusal))

@@ -133,7 +133,7 @@ def inside_of(tables: Tables, pcfg: BilexicalPCFG) -> Chart:
     places = Places(N)
     rows, spans = int(places.first[-1]), int(places.spans[-1])
     words, word_scale = _scaled(pcfg.words[0])
-    root, root_scale = _scaled(pcfg.root[0])
+    root, root_scale = _scaled(pcfg.start()[0])
     like = words
     chart = Chart(
         places, tables, pcfg.scores()[0].double().numpy(), exp(pcfg.components[0]), words.numpy(), word_scale,
@@ -178,12 +178,15 @@ class Outside:
         head, other = tables.of_tags
         return self.leaf_heads @ head.T + self.leaf_others.flatten(1) @ other.transpose(0, 1).flatten(1).T
 
+    def labels(self, places: Places) -> Tensor:
+        """(N+1, N+1, n) posteriors"""
+        table = self.symbols.new_zeros(places.length + 1, places.length + 1, self.symbols.shape[1])
+        i, j = torch.from_numpy(places.of_rows).T
+        return table.index_put_((i, j), self.symbols, accumulate=True)
+
     def spans(self, tables: Tables, places: Places) -> Tensor:
         """(N+1, N+1) posteriors"""
-        N = places.length
-        table = self.words.new_zeros(N + 1, N + 1)
-        i, j = torch.from_numpy(places.of_rows).T
-        table.index_put_((i, j), self.symbols.sum(-1), accumulate=True)
+        table = self.labels(places).sum(-1)
         head, other = (torch.from_numpy(x) for x in tables.tag_sums)
         table.diagonal(1).copy_(self.leaf_heads @ head + self.leaf_others.flatten(1) @ other.flatten())
         return table
@@ -238,12 +241,12 @@ class _Inside(torch.autograd.Function):
     """log p(w) with the outside pass as its backward pass; gradients of log-probabilities are expected counts."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
-        pcfg = BilexicalPCFG(*inputs)
+    def forward(ctx: Any, start: Tensor, *inputs: Tensor) -> Tensor:
+        pcfg = BilexicalPCFG(start.new_zeros(start.shape[-1]), start, *inputs)
         ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
-        ctx.shapes = [x.shape for x in inputs]
+        ctx.shapes = [x.shape for x in (start, *inputs)]
         ctx.charts = _charts(pcfg)
-        return pcfg.root.new_tensor([chart.log_z for chart in ctx.charts])
+        return start.new_tensor([chart.log_z for chart in ctx.charts])
 
     @staticmethod
     @once_differentiable
@@ -254,14 +257,14 @@ class _Inside(torch.autograd.Function):
 
 def _gradients(charts: list[Chart], upstream: Tensor, shapes: list[torch.Size]) -> tuple[Tensor | None, ...]:
     """By the tensors that `_Inside` was given."""
-    root, components, head_child, other_child, words, _, scores = (upstream.new_zeros(shape) for shape in shapes)
+    start, components, head_child, other_child, words, _, scores = (upstream.new_zeros(shape) for shape in shapes)
     tables = charts[0].tables
     n = tables.nonterminals
 
     def run(place: tuple[int, Chart]) -> tuple[Tensor, ...]:
         b, chart = place
         N, factor, found = chart.places.length, upstream[b], outside_of(chart)
-        root[b, :N] = factor * found.symbols[chart.places.whole()]
+        start[b, :N] = factor * found.symbols[chart.places.whole()]
         words[b, :N] = factor * found.words
         scores[b, : N + 1, : N + 1] = factor * found.spans(tables, chart.places)
         sizes = np.diff(chart.places.first).tolist()
@@ -281,7 +284,7 @@ def _gradients(charts: list[Chart], upstream: Tensor, shapes: list[torch.Size]) 
         other_child[:, :n] += phrase_other
         other_child[:, n:] += tag_other[:, None]
     return (
-        root,
+        start,
         components,
         head_child.mul_(tables.head_child),
         other_child.mul_(tables.other_child),
@@ -295,7 +298,7 @@ def inside(pcfg: BilexicalPCFG) -> Tensor:
     """log p(w) of each sentence (B,)."""
     with torch_on_one_core():
         result: Tensor = _Inside.apply(  # type: ignore[no-untyped-call]
-            pcfg.root, pcfg.components, pcfg.head_child, pcfg.other_child, pcfg.words, pcfg.lengths, pcfg.scores()
+            pcfg.start(), pcfg.components, pcfg.head_child, pcfg.other_child, pcfg.words, pcfg.lengths, pcfg.scores()
         )
         return result
 
@@ -303,7 +306,7 @@ def inside(pcfg: BilexicalPCFG) -> Tensor:
 @torch.no_grad()
 def marginals(pcfg: BilexicalPCFG) -> Marginals:
     """Posteriors of spans, labels, tags and arcs from one inside and one outside pass."""
-    B, N, _ = pcfg.root.shape
+    B, N, _ = pcfg.words.shape
     tables, spans, tags = Tables.of(pcfg), pcfg.root.new_zeros(B, N + 1, N + 1), pcfg.root.new_zeros(B, N)
     result = Marginals(
         pcfg.root.new_full((B,), -torch.inf), spans, torch.zeros_like(spans, dtype=torch.long), torch.zeros_like(spans),
@@ -320,13 +323,29 @@ def marginals(pcfg: BilexicalPCFG) -> Marginals:
     return result
 
 
+@torch.no_grad()
+def symbol_posteriors(pcfg: BilexicalPCFG) -> tuple[Tensor, Tensor]:
+    """The posterior of every nonterminal over every span (B, N+1, N+1, n), and of every tag (B, N, p)."""
+    B, N, _ = pcfg.words.shape
+    tables = Tables.of(pcfg)
+    labels, tags = pcfg.root.new_zeros(B, N + 1, N + 1, pcfg.nonterminals), pcfg.root.new_zeros(B, N, pcfg.preterminals)
+
+    def run(b: int) -> None:
+        chart = inside_of(tables, pcfg.sentence(b).without_padding())
+        found, length = outside_of(chart), chart.places.length
+        labels[b, : length + 1, : length + 1] = found.labels(chart.places)
+        tags[b, :length] = found.tags(tables)
+
+    with torch_on_one_core():
+        threads.in_pieces(run, _pieces(pcfg))
+    return labels, tags
+
+
 def _marginals_of(tables: Tables, pcfg: BilexicalPCFG) -> dict[str, Tensor]:
     """The fields of `Marginals` for one sentence."""
     chart = inside_of(tables, pcfg)
-    found, N = outside_of(chart, with_arcs=True), chart.places.length
-    i, j = torch.from_numpy(chart.places.of_rows).T
-    labels = found.symbols.new_zeros(N + 1, N + 1, tables.nonterminals)
-    label = labels.index_put_((i, j), found.symbols, accumulate=True).max(-1)
+    found = outside_of(chart, with_arcs=True)
+    label = found.labels(chart.places).max(-1)
     tag = found.tags(tables).max(-1)
     return {
         "log_partition": pcfg.root.new_tensor(chart.log_z),

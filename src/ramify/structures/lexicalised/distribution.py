@@ -36,14 +36,14 @@ class LexicalisedPCFG(TreeDistribution, ABC):
     """
 
     root: Tensor
-    """(B, N, n) log p(A) p(w_p | A), of the whole sentence as an A headed by word p"""
+    """(n,) log p(A), of the whole sentence"""
     words: Tensor
     """(B, N, k) the log-probability of each word as the head of the other child of a rule"""
 
     @property
     def longest(self) -> int:
         """N, the number of word positions of the batch."""
-        return self.root.shape[1]
+        return self.words.shape[1]
 
     @property
     def nonterminals(self) -> int:
@@ -57,16 +57,26 @@ class LexicalisedPCFG(TreeDistribution, ABC):
 
     def _check(self, shapes: dict[str, tuple[int, ...]]) -> None:
         """Refuse tensors of other shapes than these."""
-        B, N, n = self.root.shape
+        B, N, k = self.words.shape
         expected = shapes | {"lengths": (B,)}
         if self.span_scores is not None:
             expected["span_scores"] = (B, N + 1, N + 1)
         for name, shape in expected.items():
             found = tuple(getattr(self, name).shape)
             if found != shape:
-                raise ValueError(f"{name} has shape {found}, but root {(B, N, n)} and the other tensors need {shape}")
+                raise ValueError(
+                    f"{name} has shape {found}, but root {tuple(self.root.shape)} and words {(B, N, k)} need {shape}"
+                )
         if B and not (int(self.lengths.min()) >= 1 and int(self.lengths.max()) <= N):
             raise ValueError(f"lengths must lie between 1 and {N}, the number of word positions")
+
+    @abstractmethod
+    def start(self) -> Tensor:
+        """(B, N, n) log p(A) p(w_p | A), of the whole sentence as an A headed by word p."""
+
+    @abstractmethod
+    def with_any_word(self, places: Tensor) -> Self:
+        """The weight of sentences with any word at some places (B, N), which heads phrases as the given one does."""
 
     def beyond(self) -> Tensor:
         """(B, N) which positions lie after the end of their sentence."""
@@ -93,7 +103,7 @@ class LexicalisedPCFG(TreeDistribution, ABC):
     @torch.no_grad()
     def symbol_posteriors(self) -> tuple[Tensor, Tensor]:
         """The posterior of every nonterminal over every span (B, N+1, N+1, n), and of every tag (B, N, p)."""
-        from ramify.structures.lexicalised.reference import symbol_posteriors
+        from ramify.structures.lexicalised import symbol_posteriors
 
         return symbol_posteriors(self)
 
@@ -162,7 +172,7 @@ class LexicalisedPCFG(TreeDistribution, ABC):
         log_rules = self.log_rules(torch.tensor(parents, device=device), torch.tensor(rules, device=device))
         whole = (0, len(tree.tags))
         i, j = torch.tensor(list(symbol), device=device).T
-        return self.root[0, head[whole], symbol[whole]] + log_rules.sum() + self.scores()[0, i, j].sum()
+        return self.start()[0, head[whole], symbol[whole]] + log_rules.sum() + self.scores()[0, i, j].sum()
 
 
 def head_of_span(heads: NDArray[np.int64], i: int, j: int) -> int:
@@ -182,7 +192,9 @@ class BilexicalPCFG(LexicalisedPCFG):
     """
 
     root: Tensor
-    """(B, N, n) log p(A) p(w_p | A)"""
+    """(n,) log p(A)"""
+    root_words: Tensor
+    """(B, N, n) log p(w_p | A) of the head word of the whole sentence"""
     components: Tensor
     """(B, N, n, r) log p(H | A, w_p)"""
     head_child: Tensor
@@ -197,9 +209,9 @@ class BilexicalPCFG(LexicalisedPCFG):
     """(B, N+1, N+1) added to the log-weight of every tree with the span; None for zeros"""
 
     def __post_init__(self) -> None:
-        B, N, n = self.root.shape
-        m, r = self.head_child.shape
-        self._check({"components": (B, N, n, r), "other_child": (2, m, r), "words": (B, N, r)})
+        (B, N, r), n, m = self.words.shape, self.nonterminals, self.head_child.shape[0]
+        shapes: dict[str, tuple[int, ...]] = {"root_words": (B, N, n), "components": (B, N, n, r)}
+        self._check(shapes | {"head_child": (m, r), "other_child": (2, m, r)})
 
     @property
     def preterminals(self) -> int:
@@ -209,12 +221,22 @@ class BilexicalPCFG(LexicalisedPCFG):
     @property
     def rank(self) -> int:
         """r, the number of values of H."""
-        return self.head_child.shape[1]
+        return self.words.shape[-1]
 
     @property
     def batched(self) -> frozenset[str]:
         """The fields with a leading batch dimension; the others are shared by all sentences."""
-        return frozenset({"root", "components", "words", "lengths", "span_scores"})
+        return frozenset({"root_words", "components", "words", "lengths", "span_scores"})
+
+    def start(self) -> Tensor:
+        """(B, N, n)"""
+        return self.root + self.root_words
+
+    def with_any_word(self, places: Tensor) -> Self:
+        """See `LexicalisedPCFG`: the probabilities of all words of an H, or of a root, add up to one."""
+        anything = places.to(self.words.device)[..., None]
+        root_words, words = (table.masked_fill(anything, 0.0) for table in (self.root_words, self.words))
+        return self.replace(root_words=root_words, words=words)
 
     @property
     def other_size(self) -> int:

@@ -24,7 +24,7 @@ class LexicalisedForest(Forest, Generic[Kind]):
     def __init__(self, pcfg: Kind, semiring: Semiring) -> None:
         """`pcfg` is a batch of one sentence without padding, in float64."""
         found = reference.chart(pcfg, pcfg.scores(), semiring)
-        super().__init__(pcfg.root[0].T, found.symbols[1][0, :, 0], pcfg.longest, semiring)
+        super().__init__(pcfg.start()[0].T, found.symbols[1][0, :, 0], pcfg.longest, semiring)
         self.pcfg = pcfg
         self.with_heads, self.as_heads, self.by_head, self.others = (
             {width: as_array(table[0]) for width, table in by_width.items()}

@@ -45,9 +45,9 @@ distance to it: their gradients are the posteriors of a span depending on a head
 
 def chart(pcfg: LexicalisedPCFG, span_scores: Tensor, semiring: Semiring = SUM, marks: Marks | None = None) -> Chart:
     """The weights of all spans, in the semiring."""
-    B, N, n = pcfg.root.shape
+    (B, N, _), n, start = pcfg.words.shape, pcfg.nonterminals, pcfg.start()
     words = pcfg.words.masked_fill(pcfg.beyond()[..., None], -torch.inf)
-    found = Chart(pcfg.root.new_full((B,), -torch.inf))
+    found = Chart(words.new_full((B,), -torch.inf))
     leaf = torch.diagonal(span_scores, 1, 1, 2).masked_fill(pcfg.beyond(), -torch.inf)
     found.symbols[1] = leaf[..., None, None].expand(B, N, 1, pcfg.preterminals).clone()
     for width in range(1, N + 1):
@@ -62,7 +62,7 @@ def chart(pcfg: LexicalisedPCFG, span_scores: Tensor, semiring: Semiring = SUM, 
         found.others[width] = semiring.add(found.by_head[width], 2)
     # A sentence of one word has no derivation: every start rule leads to a binary rule.
     totals = [found.log_z]
-    totals += [semiring.add((found.symbols[w][:, 0] + pcfg.root[:, :w]).flatten(1), 1) for w in range(2, N + 1)]
+    totals += [semiring.add((found.symbols[w][:, 0] + start[:, :w]).flatten(1), 1) for w in range(2, N + 1)]
     found.log_z = torch.stack(totals).gather(0, pcfg.lengths.to(leaf.device)[None] - 1)[0]
     return found
 
@@ -102,32 +102,34 @@ def inside(pcfg: LexicalisedPCFG) -> Tensor:
 
 
 @torch.enable_grad()
-def _posteriors(pcfg: Any, arcs: bool) -> tuple[Chart, Tensor, Tensor, ByWidth, Marks]:
-    """The chart, posteriors of spans (B, N+1, N+1), of roots (B, N, n), of symbols and, for `arcs`, of dependents."""
+def _posteriors(pcfg: Any, arcs: bool) -> tuple[Chart, Tensor, ByWidth, Marks]:
+    """The chart, posteriors of spans (B, N+1, N+1), of symbols and, for `arcs`, of dependents."""
     detached = pcfg.replace(**{name: tensor.detach() for name, tensor in pcfg.tensors().items()})
-    scores, root = (x.detach().clone().requires_grad_() for x in (pcfg.scores(), pcfg.root))
-    B, N, _ = root.shape
+    scores = pcfg.scores().detach().clone().requires_grad_()
+    B, N, _ = pcfg.words.shape
     marks: Marks = {}
     if arcs:
         shape = {w: (B, N - w + 1, N, pcfg.other_size) for w in range(1, N)}
-        marks = {w: (root.new_zeros(s).requires_grad_(), root.new_zeros(s).requires_grad_()) for w, s in shape.items()}
-    found = chart(detached.replace(root=root), scores, marks=marks)
+        marks = {
+            w: (scores.new_zeros(s).requires_grad_(), scores.new_zeros(s).requires_grad_()) for w, s in shape.items()
+        }
+    found = chart(detached, scores, marks=marks)
     possible = found.log_z > -torch.inf
     flat = [mark for w in marks for mark in marks[w]]
-    wanted = [scores, root, *found.symbols.values(), *flat]
+    wanted = [scores, *found.symbols.values(), *flat]
     gradients = [torch.zeros_like(tensor) for tensor in wanted]
     if bool(possible.any()):
         total = torch.where(possible, found.log_z, 0).sum()
         gradients = list(torch.autograd.grad(total, wanted, materialize_grads=True))
-    spans, roots, *rest = gradients
+    spans, *rest = gradients
     symbols = dict(zip(found.symbols, rest[:N], strict=True))
     dependents = {w: (rest[N + 2 * (w - 1)], rest[N + 2 * w - 1]) for w in marks}
-    return found, spans, roots, symbols, dependents
+    return found, spans, symbols, dependents
 
 
 def symbol_posteriors(pcfg: LexicalisedPCFG) -> tuple[Tensor, Tensor]:
     """The posterior of every nonterminal over every span (B, N+1, N+1, n), and of every tag (B, N, p)."""
-    _, spans, _, symbols, _ = _posteriors(pcfg, arcs=False)
+    _, spans, symbols, _ = _posteriors(pcfg, arcs=False)
     labels = spans.new_zeros(*spans.shape, pcfg.nonterminals)
     for width in range(2, pcfg.longest + 1):
         labels.diagonal(width, 1, 2).copy_(symbols[width].sum(2).mT)
@@ -136,7 +138,7 @@ def symbol_posteriors(pcfg: LexicalisedPCFG) -> tuple[Tensor, Tensor]:
 
 def marginals(pcfg: LexicalisedPCFG) -> Marginals:
     """Posteriors of spans, labels, tags and arcs, all of them from gradients of log p(w)."""
-    found, spans, roots, symbols, dependents = _posteriors(pcfg, arcs=True)
+    found, spans, symbols, dependents = _posteriors(pcfg, arcs=True)
     best_label = torch.zeros_like(spans, dtype=torch.long)
     best_label_posterior = torch.zeros_like(spans)
     for width in range(2, pcfg.longest + 1):
@@ -144,15 +146,24 @@ def marginals(pcfg: LexicalisedPCFG) -> Marginals:
         best_label.diagonal(width, 1, 2).copy_(top.indices)
         best_label_posterior.diagonal(width, 1, 2).copy_(top.values)
     tag = symbols[1][:, :, 0].max(-1)
-    arcs = torch.cat([roots.sum(-1)[:, None], _arcs(pcfg, found, dependents)], 1)
+    arcs = torch.cat([_roots(pcfg, symbols), _arcs(pcfg, found, dependents)], 1)
     return Marginals(found.log_z.detach(), spans, best_label, best_label_posterior, tag.indices, tag.values, arcs=arcs)
+
+
+def _roots(pcfg: LexicalisedPCFG, symbols: ByWidth) -> Tensor:
+    """(B, 1, N) the posterior of each word being the head of its sentence."""
+    roots = symbols[1].new_zeros(len(pcfg), 1, pcfg.longest)
+    for b, length in enumerate(pcfg.lengths.tolist()):
+        if length > 1:
+            roots[b, 0, :length] = symbols[length][b, 0].sum(-1)
+    return roots
 
 
 @torch.no_grad()
 def _arcs(pcfg: LexicalisedPCFG, found: Chart, dependents: Marks) -> Tensor:
     """(B, N, N) the posterior of the arc from p to q: of a span below p, times the share of q among its heads."""
-    B, N, _ = pcfg.root.shape
-    arcs = pcfg.root.new_zeros(B, N, N)
+    B, N, _ = pcfg.words.shape
+    arcs = pcfg.words.new_zeros(B, N, N)
     for width, sides in dependents.items():
         total = found.others[width].unsqueeze(2)
         share = torch.where(total > -torch.inf, found.by_head[width] - total, -torch.inf).exp()
