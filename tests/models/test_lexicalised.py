@@ -13,10 +13,14 @@ import torch
 from torch import Tensor
 
 import ramify
+from ramify.book.facts import facts_of
+from ramify.book.making import make_book
 from ramify.decoding.decoders import check_decoder
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES, Grammar
+from ramify.models.delexicalised import delexicalised
 from ramify.models.generation import sampler_of
+from ramify.models.inspect import normalisation_error
 from ramify.models.lexicalised import LexicalisedGrammar, WithWordTable
 from ramify.structures.fallback import reliable_log_partition
 
@@ -217,3 +221,34 @@ def test_bilexical_grammars_have_a_best_derivation_instead_of_a_best_tree():
 def test_lexicalised_families_are_not_pcfgs():
     assert LEXICALISED
     assert not any(issubclass(FAMILIES[name], Grammar) for name in LEXICALISED)
+
+
+def test_a_description_averages_rules_over_the_head_words_of_derivations():
+    grammar = made("nbl-pcfg", words=4, scale=0.8)
+    found = delexicalised(grammar.for_parsing())
+    assert max(normalisation_error(found.grammar).values()) < 1e-9
+    torch.testing.assert_close(found.heads.sum(1), torch.ones(N, dtype=torch.float64))
+    torch.testing.assert_close(found.dependents.sum((1, 2)), torch.ones(N, dtype=torch.float64))
+    sampler = sampler_of(grammar, np.random.default_rng(1))
+    drawn = [each for each in (sampler.draw(500) for _ in range(1500)) if each is not None]
+    assert len(drawn) > 1490  # sentences end, so that those of 500 words and more do not matter
+    tags, words = (np.concatenate([getattr(each, name) for each in drawn]) for name in ("tags", "word_ids"))
+    for tag in range(P):
+        total = (tags == tag).sum()
+        for word in range(4):
+            share = float(found.grammar.emission_table[word, tag].exp())
+            assert abs((words[tags == tag] == word).sum() / total - share) < 5 * math.sqrt(share / total)
+
+
+def test_the_book_tells_heads_and_dependents(parser):
+    if not isinstance(parser.model, FAMILIES["nbl-pcfg"]):
+        with pytest.raises(RamifyError, match="cannot be described"):
+            make_book(parser, "model")
+        return
+    book = make_book(parser, "model")
+    assert "depend on head words" in " ".join(book.remarks())
+    for symbol in book.nonterminals:
+        assert symbol.rules
+        assert symbol.heads
+        assert symbol.as_record()["heads"][0][0] == symbol.heads[0][0]
+        assert {"heads", "dependents on the left"} <= {fact.name for fact in facts_of(symbol)}

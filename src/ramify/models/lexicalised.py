@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,19 +17,6 @@ from ramify.structures.lexicalised import LexicalisedPCFG
 
 RuleDrawn = tuple[int, int, int, int]
 """Symbol of the head child, symbol of the other child, its side, its head word"""
-
-
-class Delexicalised(NamedTuple):
-    """The rules of a lexicalised grammar without head words, each drawn from p(w | A)."""
-
-    binary: Tensor
-    """(n, m, m) p(A -> B C), left child first"""
-    heads: Tensor
-    """(n, q) p(w | A)"""
-    dependents: Tensor
-    """(n, 2, q) how often each word is expected on either side of the head of A's rule"""
-    words: Tensor
-    """(p, q) p(w | T)"""
 
 
 class LexicalisedGrammar(GenerativeModel):
