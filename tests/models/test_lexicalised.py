@@ -94,6 +94,25 @@ def test_the_networks_of_nbl_pcfg() -> None:
             torch.testing.assert_close(found.components[b, n, a].exp(), expected)
 
 
+@torch.no_grad()
+def test_the_networks_of_nl_pcfg() -> None:
+    grammar = made("nl-pcfg")
+    plain = Plain(grammar.state_dict())
+    symbols = plain.state["symbol_embedding"]
+    word_ids, lengths = torch.tensor([[4, 0, 4], [10, 2, 7]]), torch.tensor([3, 2])
+    found = grammar(word_ids, lengths)
+    torch.testing.assert_close(found.root.exp(), plain.root())
+    words = plain.words(symbols)
+    for b, n in product(range(2), range(3)):
+        word = int(word_ids[b, n])
+        torch.testing.assert_close(found.words[b, n].exp(), words[:, word])
+        for a in range(N):
+            x = plain.residual("head_child.1", plain.residual("head_child.0", plain.pair("pair", word, symbols[a])))
+            heads = plain.linear("head_child.2", x).softmax(0)  # all symbols with the other on the left, then right
+            others = plain.pair("other_child", word, symbols[a]).view(2 * M, M).softmax(1)
+            torch.testing.assert_close(found.rules[b, n, a].exp(), (heads[:, None] * others).view(2, M, M))
+
+
 @every_family
 def test_the_table_of_words_makes_the_same_distributions(family: str) -> None:
     grammar = made(family)

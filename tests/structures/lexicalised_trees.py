@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ramify.structures.distribution import Tree
-from ramify.structures.lexicalised import BilexicalPCFG, LexicalisedPCFG
+from ramify.structures.lexicalised import BilexicalPCFG, LexicalisedPCFG, UnilexicalPCFG
 from tests.structures.brute_force import Bracketing, bracketings, extent, spans_of
 
 VOCABULARY = 20
@@ -169,3 +169,28 @@ def derivations(pcfg: LexicalisedPCFG, span_scores: Tensor, rules: Any = by_comp
 def key(tree: Tree) -> Labelled:
     spans = map(tuple, tree.spans.tolist())
     return tuple(zip(spans, tree.labels.tolist(), strict=True)), tuple(tree.tags.tolist()), tuple(tree.heads.tolist())
+
+
+def random_unilexical(
+    n: int, p: int, lengths: Sequence[int], *, seed: int = 0, sharpness: float = 1.0, dtype: torch.dtype = torch.float64
+) -> UnilexicalPCFG:
+    """The same for rules that know the head word of the parent alone."""
+    generator = torch.Generator().manual_seed(seed)
+    m = n + p
+
+    def logits(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64) * sharpness
+
+    ids = torch.randint(VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+    tensors = {
+        "root": logits(n).log_softmax(0),
+        "rules": logits(VOCABULARY, n, 2 * m * m).log_softmax(-1).unflatten(-1, (2, m, m))[ids],
+        "words": logits(VOCABULARY, m).log_softmax(0)[ids],
+    }
+    made = {name: tensor.to(dtype).requires_grad_() for name, tensor in tensors.items()}
+    return UnilexicalPCFG(**made, lengths=torch.tensor(lengths))
+
+
+def unilexical_tensor(pcfg: Any, p: int, q: int, side: int) -> Tensor:
+    """(n, m, m) of the only sentence: p(B, C, side of C | A, w_p) p(w_q | C)"""
+    return pcfg.rules[0, p, :, side].exp() * pcfg.words[0, q].exp()

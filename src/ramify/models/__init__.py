@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ramify.models.grammar import Grammar, TableGrammar
     from ramify.models.n_pcfg import NPCFG
     from ramify.models.nbl_pcfg import NBLPCFG
+    from ramify.models.nl_pcfg import NLPCFG
     from ramify.models.sc_pcfg import SCPCFG
     from ramify.models.sn_pcfg import SNPCFG
     from ramify.models.td_pcfg import TDPCFG
@@ -36,6 +37,7 @@ _FAMILIES = {
     "c-pcfg": ("ramify.models.c_pcfg", "CPCFG"),
     "em-pcfg": ("ramify.models.em_pcfg", "EMPCFG"),
     "nbl-pcfg": ("ramify.models.nbl_pcfg", "NBLPCFG"),
+    "nl-pcfg": ("ramify.models.nl_pcfg", "NLPCFG"),
 }
 _CLASSES = {name: module for module, name in _FAMILIES.values()}
 for _point in entry_points(group="ramify.models"):
@@ -67,6 +69,7 @@ __all__ = [
     "EMPCFG",
     "FAMILIES",
     "NBLPCFG",
+    "NLPCFG",
     "NPCFG",
     "SCPCFG",
     "SNPCFG",

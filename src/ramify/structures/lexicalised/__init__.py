@@ -8,8 +8,9 @@ from torch import Tensor
 from ramify.structures.engines import REFERENCE, Engine, register_engine
 from ramify.structures.lexicalised import compiled, reference
 from ramify.structures.lexicalised.distribution import LEFT, RIGHT, BilexicalPCFG, LexicalisedPCFG
+from ramify.structures.lexicalised.unilexical import UnilexicalPCFG
 
-__all__ = ["LEFT", "RIGHT", "BilexicalPCFG", "LexicalisedPCFG", "symbol_posteriors"]
+__all__ = ["LEFT", "RIGHT", "BilexicalPCFG", "LexicalisedPCFG", "UnilexicalPCFG", "symbol_posteriors"]
 
 
 def _refusal(pcfg: BilexicalPCFG) -> str | None:
@@ -28,3 +29,4 @@ def symbol_posteriors(pcfg: LexicalisedPCFG) -> tuple[Tensor, Tensor]:
 
 register_engine(BilexicalPCFG, "compiled", Engine(compiled.inside, compiled.marginals, _refusal))
 register_engine(BilexicalPCFG, REFERENCE, Engine(reference.inside, reference.marginals))
+register_engine(UnilexicalPCFG, REFERENCE, Engine(reference.inside, reference.marginals))

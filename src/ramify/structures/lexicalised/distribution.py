@@ -115,8 +115,14 @@ class LexicalisedPCFG(TreeDistribution, ABC):
     def as_others(self, symbols: Tensor, numbers: slice, words: Tensor, semiring: Semiring) -> Tensor:
         """What symbols (..., n or p) headed by words (..., k) are worth as other children on each side, (..., 2, y)."""
 
+    def prepared(self) -> Tensor | None:
+        """What `joined` needs for all widths alike, if anything."""
+        return None
+
     @abstractmethod
-    def joined(self, heads: Sequence[Tensor], others: Sequence[Tensor], semiring: Semiring) -> Tensor:
+    def joined(
+        self, heads: Sequence[Tensor], others: Sequence[Tensor], semiring: Semiring, prepared: Tensor | None
+    ) -> Tensor:
         """The parents (B, starts, w, n) of all spans of one width w and all their heads, in log space.
 
         For each split v = 1 .. w-1 there are head children (B, starts, w, x) and other children (B, starts, w, y): the
@@ -258,7 +264,13 @@ class BilexicalPCFG(LexicalisedPCFG):
         of_side: Tensor = semiring.matmul(symbols, table).unflatten(-1, (2, -1))
         return of_side + words.unsqueeze(-2)
 
-    def joined(self, heads: Sequence[Tensor], others: Sequence[Tensor], semiring: Semiring) -> Tensor:
+    def joined(
+        self,
+        heads: Sequence[Tensor],
+        others: Sequence[Tensor],
+        semiring: Semiring,
+        prepared: Tensor | None = None,  # noqa: ARG002
+    ) -> Tensor:
         """(B, starts, w, n)"""
         of_component = semiring.add(torch.stack([head + other for head, other in zip(heads, others, strict=True)]), 0)
         starts, width = of_component.shape[1:3]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -109,3 +109,43 @@ class BilexicalForest(LexicalisedForest[BilexicalPCFG]):
         weights = symbols + table + self.of_words[i:j, h, None]
         count = weights.shape[1]
         return Edges(weights.ravel(), lambda e: (Node("symbol", i, j, e % count, i + e // count),))
+
+
+class UnilexicalForest(LexicalisedForest[Any]):
+    """Derivations are labelled trees with heads: symbol -> split and symbols of both children -> head of the other."""
+
+    def __init__(self, pcfg: Any, semiring: Semiring) -> None:
+        super().__init__(pcfg, semiring)
+        self.log_rules = as_array(pcfg.rules[0])
+
+    def rules(self, node: Node) -> Edges:
+        """See `LexicalisedForest`."""
+        p, m, n = node.head, self.log_rules.shape[-1], self.nonterminals
+        weights = np.stack(
+            [
+                head[:, None] + other + self.log_rules[p, node.value, side]
+                for head, other, side in self.splits(node)
+            ]
+        )  # fmt: skip
+
+        def number(i: int, j: int, symbol: int) -> int:
+            return symbol - n if j == i + 1 else symbol
+
+        def children(edge: int) -> tuple[Node, ...]:
+            split, pair = divmod(edge, m * m)
+            b, c = divmod(pair, m)
+            return self.ordered(
+                node,
+                split,
+                lambda i, j: Node("symbol", i, j, number(i, j, b), p),
+                lambda i, j: Node("other", i, j, number(i, j, c)),
+            )
+
+        return Edges(weights.ravel(), children)
+
+    def choices(self, node: Node) -> Edges:
+        """See `LexicalisedForest`."""
+        _, i, j, c, _ = node
+        symbol = c + self.nonterminals if j == i + 1 else c
+        weights = self.by_head[j - i][i, :, RIGHT, symbol]  # (w,), the same on both sides
+        return Edges(weights, lambda q: (Node("symbol", i, j, c, i + q),))

@@ -44,9 +44,10 @@ def inside(
         for side in (LEFT, RIGHT):
             others[other + side] = tag_other[side] * words[i]
             other_scale[other + side] = scores[i, i + 1] + word_scale[i] + normalise_row(others[other + side])
-    for width in range(2, N + 1):
-        for i in range(N - width + 1):
-            j = i + width
+    # By ends, then by starts from the right: what ends here stays in the cache, and the rest is read in its order.
+    for j in range(2, N + 1):
+        for i in range(j - 2, -1, -1):
+            width = j - i
             for p in range(i, j):
                 row = first[p] + i * (N - p) + j - p - 1
                 for k in range(i + 1, j):
@@ -126,9 +127,9 @@ def outside(
     by_head, by_head_scale = np.empty((N, r), words.dtype), np.empty(N)
     g_heads = np.empty((N, r), words.dtype)
     row_of_symbols, row_of_rank = np.empty(n, words.dtype), np.empty(r, words.dtype)
-    for width in range(N, 0, -1):
-        for i in range(N - width + 1):
-            j = i + width
+    for j in range(N, 0, -1):
+        for i in range(j):
+            width = j - i
             for side in (LEFT, RIGHT):
                 g_other_scale[side] = _pull_other(
                     N, first, i, j, side, g_mixed, g_mixed_scale, heads, head_scale, terms, parents, siblings,

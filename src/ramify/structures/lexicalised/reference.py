@@ -46,13 +46,14 @@ distance to it: their gradients are the posteriors of a span depending on a head
 def chart(pcfg: LexicalisedPCFG, span_scores: Tensor, semiring: Semiring = SUM, marks: Marks | None = None) -> Chart:
     """The weights of all spans, in the semiring."""
     (B, N, _), n, start = pcfg.words.shape, pcfg.nonterminals, pcfg.start()
+    prepared = pcfg.prepared() if semiring is SUM else None
     words = pcfg.words.masked_fill(pcfg.beyond()[..., None], -torch.inf)
     found = Chart(words.new_full((B,), -torch.inf))
     leaf = torch.diagonal(span_scores, 1, 1, 2).masked_fill(pcfg.beyond(), -torch.inf)
     found.symbols[1] = leaf[..., None, None].expand(B, N, 1, pcfg.preterminals).clone()
     for width in range(1, N + 1):
         if width > 1:
-            below = recomputed(lambda *parts: pcfg.joined(*_splits(*parts), semiring), width, found, marks)
+            below = recomputed(lambda *parts: pcfg.joined(*_splits(*parts), semiring, prepared), width, found, marks)
             found.symbols[width] = below + torch.diagonal(span_scores, width, 1, 2)[..., None, None]
         symbols = found.symbols[width]
         numbers = slice(n, None) if width == 1 else slice(n)
