@@ -19,6 +19,8 @@ from tests.structures.random_rules import inside, marginals, parameters
 
 ALL = ["reference", "compiled"]
 SHAPES = [(3, 4, 7), (1, 1, 1), (1, 3, 2), (4, 1, 5), (5, 2, 3), (2, 2, 17)]
+MANY = [(8, 1, 3), (9, 2, 3), (13, 1, 4), (15, 3, 5)]
+"""Products take eight nonterminals or words at a time, and those left over together with some before them"""
 LENGTHS = [[6, 4, 2, 5], [1], [1, 2, 1], [9], [2, 2], [7, 1, 3]]
 
 
@@ -153,8 +155,8 @@ def word_table(words: int, r: int) -> torch.Tensor:
     return torch.randn(words, r, generator=generator, dtype=torch.float64).log_softmax(0)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("lengths", LENGTHS)
+@pytest.mark.parametrize("shape", SHAPES + MANY)
+@pytest.mark.parametrize("lengths", [*LENGTHS, [12, 11]])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-5)])
 def test_the_compiled_path_equals_the_reference(shape, lengths, dtype, tolerance):
     pcfg = random_bilexical(*shape, lengths, dtype=dtype)
@@ -166,9 +168,9 @@ def test_the_compiled_path_equals_the_reference(shape, lengths, dtype, tolerance
     assert_same(gradients(pcfg, scores, found), gradients(exact, exact_scores, expected), tolerance)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", SHAPES + MANY)
 def test_marginals_equal_the_reference(shape):
-    pcfg = random_bilexical(*shape, [7, 3, 1, 5, 2], sharpness=2)
+    pcfg = random_bilexical(*shape, [10, 3, 1, 5, 2], sharpness=2)
     scores = random_scores(pcfg).detach()
     expected, found = marginals(pcfg, scores, "reference"), marginals(pcfg, scores, "compiled")
     for name, value in expected.tensors().items():

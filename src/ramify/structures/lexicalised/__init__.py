@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ramify.structures.distribution import Marginals
 from ramify.structures.engines import REFERENCE, Engine, register_engine
 from ramify.structures.lexicalised import compiled, reference
 from ramify.structures.lexicalised.distribution import LEFT, RIGHT, BilexicalPCFG, LexicalisedPCFG
@@ -27,6 +28,16 @@ def symbol_posteriors(pcfg: LexicalisedPCFG) -> tuple[Tensor, Tensor]:
     return reference.symbol_posteriors(pcfg)
 
 
+def _inside_in_float64(pcfg: UnilexicalPCFG) -> Tensor:
+    return reference.inside(pcfg.to(torch.float64)).to(pcfg.words.dtype)
+
+
+def _marginals_in_float64(pcfg: UnilexicalPCFG) -> Marginals:
+    found = reference.marginals(pcfg.to(torch.float64)).tensors()
+    return Marginals(**{name: x.to(pcfg.words.dtype) if x.is_floating_point() else x for name, x in found.items()})
+
+
 register_engine(BilexicalPCFG, "compiled", Engine(compiled.inside, compiled.marginals, _refusal))
 register_engine(BilexicalPCFG, REFERENCE, Engine(reference.inside, reference.marginals))
-register_engine(UnilexicalPCFG, REFERENCE, Engine(reference.inside, reference.marginals))
+# Log-space products of numbers more than 80 apart, as long sentences have, are slow in float32 and fast in float64.
+register_engine(UnilexicalPCFG, REFERENCE, Engine(_inside_in_float64, _marginals_in_float64))
