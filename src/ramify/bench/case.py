@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from ramify.errors import RamifyError
-from ramify.models import FAMILIES, Grammar
+from ramify.models import FAMILIES, GenerativeModel, Grammar
 from ramify.models.batches import check_fits
+from ramify.models.lexicalised import LexicalisedGrammar
 from ramify.training.run import check_size
 from ramify.training.settings import Settings, load_settings
 
@@ -48,14 +49,14 @@ class Case:
         if self.length < 2:
             raise RamifyError(f"length is {self.length}, but a sentence with a tree has 2 words or more.")
 
-    def grammar(self) -> Grammar:
+    def grammar(self) -> GenerativeModel:
         """Newly initialised, always the same."""
         arguments = self.settings().model_arguments(self.vocabulary)
         check_size(self.model, arguments)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             grammar = FAMILIES[self.model](**arguments)
-        if not isinstance(grammar, Grammar):
+        if not isinstance(grammar, GenerativeModel):
             raise RamifyError(f"{self.model} is not a grammar, and only grammars are measured.")
         check_fits(grammar, self.length)
         return grammar
@@ -74,8 +75,10 @@ class Case:
         return torch.randint(self.vocabulary, (self.batch, self.length), generator=generator)
 
 
-def chart_flop(case: Case, grammar: Grammar) -> float:
+def chart_flop(case: Case, grammar: GenerativeModel) -> float:
     """Of one inside pass over the batch: spans, words, splits; of the two ways through a low-rank chart the cheaper."""
+    if isinstance(grammar, LexicalisedGrammar):
+        return case.batch * grammar.chart_flop(case.length)
     n, p, d, N = case.nonterminals, case.preterminals, grammar.rank, case.length
     spans, splits = case.batch * N * (N - 1) // 2, case.batch * N * (N * N - 1) // 6
     if d is None:
@@ -85,7 +88,7 @@ def chart_flop(case: Case, grammar: Grammar) -> float:
     return of_spans + case.batch * 4 * N * p * d + 2 * d * splits
 
 
-def network_flop(case: Case, grammar: Grammar) -> float:
+def network_flop(case: Case, grammar: GenerativeModel) -> float:
     """Of one forward pass through the networks that make the batch's rules, the softmax over words included."""
     shapes = (
         copy.deepcopy(grammar).to("meta").requires_grad_(False)
@@ -94,12 +97,15 @@ def network_flop(case: Case, grammar: Grammar) -> float:
     z = torch.zeros(sets, grammar.latent, device="meta") if grammar.latent else None
     no_words = torch.zeros(sets, 0, dtype=torch.long, device="meta")
     with FlopCounterMode(display=False) as counter:
-        shapes.rules(z)
-        shapes.emission(no_words, z)
+        if isinstance(shapes, LexicalisedGrammar):
+            shapes.run_networks(torch.zeros(case.batch * case.length, dtype=torch.long, device="meta"))
+        elif isinstance(shapes, Grammar):
+            shapes.rules(z)
+            shapes.emission(no_words, z)
     return float(counter.get_total_flops())
 
 
-def flop(case: Case, grammar: Grammar) -> float:
+def flop(case: Case, grammar: GenerativeModel) -> float:
     """Of one repetition of the task: a gradient counts twice its forward pass, recomputation not at all."""
     if case.task == "train":
         return 3 * (chart_flop(case, grammar) + network_flop(case, grammar))

@@ -14,10 +14,10 @@ from torch import Tensor
 from ramify.bench.case import Case, flop
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
-from ramify.models import Grammar
+from ramify.models import GenerativeModel
 from ramify.parser import Parser
 from ramify.runtime.memory import peak_memory
-from ramify.structures.pcfg import PCFG
+from ramify.structures.distribution import TreeDistribution
 from ramify.training.loop import train_step
 
 SQUARES = (1024, 2048, 4096)
@@ -53,7 +53,7 @@ class Measurement:
         return case | record
 
 
-def work(case: Case, grammar: Grammar) -> Callable[[], object]:
+def work(case: Case, grammar: GenerativeModel) -> Callable[[], object]:
     """The task as a function to be timed."""
     word_ids = case.word_ids()
     if case.task == "train":
@@ -71,11 +71,11 @@ def work(case: Case, grammar: Grammar) -> Callable[[], object]:
     return lambda: list(parser.analyse_many(sentences))
 
 
-def leaf_distribution(grammar: Grammar, word_ids: Tensor) -> PCFG:
+def leaf_distribution(grammar: GenerativeModel, word_ids: Tensor) -> TreeDistribution:
     """The grammar's distribution for these words, cut off from its networks, to be differentiated by."""
     B, N = word_ids.shape
     with torch.no_grad():
-        pcfg = grammar.forward(word_ids, torch.full((B,), N))
+        pcfg: TreeDistribution = grammar.forward(word_ids, torch.full((B,), N))
     return pcfg.replace(**{name: value.clone().requires_grad_() for name, value in pcfg.tensors().items()})
 
 
@@ -127,7 +127,7 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
     )
 
 
-def reference_rate(case: Case, grammar: Grammar) -> float:
+def reference_rate(case: Case, grammar: GenerativeModel) -> float:
     """Sentences/s of inside and outside in log space, by autograd."""
     word_ids = case.word_ids()[:REFERENCE_SENTENCES]
     pcfg = leaf_distribution(grammar, word_ids)

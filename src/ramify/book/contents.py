@@ -8,6 +8,7 @@ from typing import Literal
 
 from ramify.evaluation.induced import Induced
 from ramify.evaluation.subtypes import Subtype
+from ramify.models.delexicalised import LEVELS
 from ramify.models.lookup import MOST_SOLVED
 from ramify.version import VERSION
 
@@ -87,6 +88,10 @@ class Nonterminal(Symbol):
     first_words: Counted
     last_words: Counted
     rules: tuple[RuleInWords, ...]
+    heads: Probable = ()
+    """Its most probable head words, of a lexicalised grammar"""
+    dependents: tuple[Probable, Probable] = ((), ())
+    """The words that most often depend on the head of its rule, on the left and on the right"""
 
     def as_record(self) -> dict[str, object]:
         """In terms of JSON."""
@@ -100,7 +105,11 @@ class Nonterminal(Symbol):
             "first_words": _lists(self.first_words),
             "last_words": _lists(self.last_words),
             "rules": [rule.as_record() for rule in self.rules],
-        }
+        } | (
+            {"heads": _lists(self.heads), "dependents": [_lists(side) for side in self.dependents]}
+            if self.heads
+            else {}
+        )
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,7 @@ class Book:
     expected_words: float | None = None
     """Of a sentence drawn from the grammar, where that is finite and there is no text"""
     compound: bool = False
+    lexicalised: bool = False
 
     def remarks(self) -> Iterator[str]:
         """What a reader must know, a sentence or two each."""
@@ -162,6 +172,12 @@ class Book:
             yield (
                 "The rules of a compound grammar differ from sentence to sentence; rules and words of preterminals "
                 "are those at z = 0."
+            )
+        if self.lexicalised:
+            yield (
+                "The rules of a lexicalised grammar depend on head words; those shown are averages over the head words "
+                "that a nonterminal has in derivations drawn from the grammar. Heads, and words of preterminals, are "
+                f"those found in the first {LEVELS} levels of such derivations."
             )
 
     def _remarks_on_text(self, text: Text, shown: str) -> Iterator[str]:

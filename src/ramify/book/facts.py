@@ -41,6 +41,9 @@ def _nonterminal(symbol: Nonterminal) -> Iterator[Fact]:
     correct = sum(count for _, count in symbol.gold)
     of_how_many = [Piece("of", f"{correct:,} correct")] if correct else []
     yield Fact("gold labels", _percents(symbol.gold_shares[:MOST_GOLD]) + of_how_many)
+    yield Fact("heads", _percents(symbol.heads))
+    for side, words in zip(("left", "right"), symbol.dependents, strict=True):
+        yield Fact(f"dependents on the {side}", _percents(words))
     yield Fact("phrases", [Piece(phrase, f"×{count:,}" if count > 1 else "") for phrase, count in symbol.phrases])
     yield Fact("two words", [Piece(phrase) for phrase, _ in symbol.pairs])
     yield Fact("first words", _shares(symbol.first_words, symbol.count))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from ramify.book.contents import Book, Child, Counted, Nonterminal, Order, Preterminal, Probable, RuleInWords, Text
 from ramify.corpus.cleaning import WordRule, keep_leaves
@@ -17,7 +18,10 @@ from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import kind_of, read_sentences
 from ramify.errors import RamifyError
 from ramify.evaluation.induced import Induced, most_frequent
-from ramify.models.lookup import strongest_words
+from ramify.models import Grammar
+from ramify.models.delexicalised import Delexicalised, delexicalised
+from ramify.models.lexicalised import LexicalisedGrammar
+from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser import Analysis, Parser
 from ramify.structures.pcfg import Rule
 
@@ -81,7 +85,8 @@ def make_book(
     on_symbol: Callable[[], None] = lambda: None,
 ) -> Book:
     """What there is to tell of the most used symbols."""
-    writer, use = _Writer(parser, text, extent), _Use.of(parser, text)
+    described = _Described.of(parser)
+    writer, use = _Writer(parser, described, text, extent), _Use.of(parser, described, text)
     nonterminals = []
     for name in _chosen(parser.labels, use.nonterminals, extent.symbols):
         nonterminals.append(writer.nonterminal(name, use.nonterminals.get(name)))
@@ -98,8 +103,24 @@ def make_book(
         subtypes={} if text is None else text.induced.subtypes(extent.words),
         text=text,
         expected_words=use.expected_words,
-        compound=parser.grammar.latent > 0,
+        compound=described.grammar.latent > 0,
+        lexicalised=described.lexicalised is not None,
     )
+
+
+class _Described(NamedTuple):
+    """The rules to describe: those of a PCFG, or of a lexicalised grammar on average over head words."""
+
+    grammar: Grammar
+    rules: RuleLookup
+    lexicalised: Delexicalised | None = None
+
+    @classmethod
+    def of(cls, parser: Parser) -> _Described:
+        if not isinstance(parser.generative, LexicalisedGrammar):
+            return cls(parser.grammar, parser.rules)
+        found = delexicalised(parser.generative)
+        return cls(found.grammar, RuleLookup(found.grammar), found)
 
 
 class _Use(NamedTuple):
@@ -111,11 +132,11 @@ class _Use(NamedTuple):
     expected_words: float | None = None
 
     @classmethod
-    def of(cls, parser: Parser, text: Text | None) -> _Use:
+    def of(cls, parser: Parser, described: _Described, text: Text | None) -> _Use:
         """In the text or, without one, in a sentence drawn from the grammar."""
         if text is not None:
             return cls("use", _shares(text.induced.usage), _shares(text.induced.tag_usage))
-        expected = parser.rules.expected_uses()
+        expected = described.rules.expected_uses()
         if expected is None:
             return cls("number", {}, {})
         nonterminals, preterminals = (
@@ -141,15 +162,15 @@ def _chosen(names: Sequence[str], shares: Mapping[str, float], count: int) -> li
 class _Writer:
     """Tells of one symbol at a time; what symbols have in common is worked out once."""
 
-    def __init__(self, parser: Parser, text: Text | None, extent: Extent) -> None:
-        self._rules, self._text, self._extent = parser.rules, text, extent
+    def __init__(self, parser: Parser, described: _Described, text: Text | None, extent: Extent) -> None:
+        self._rules, self._text, self._extent = described.rules, text, extent
+        self._lexicalised, self._vocabulary = described.lexicalised, parser.vocabulary.words
         self._names = (*parser.labels, *parser.tags)
         self._number = {name: number for number, name in enumerate(self._names)}
         self._n = len(parser.labels)
-        vocabulary = parser.vocabulary.words
         self._words: list[Probable] = [
-            tuple((vocabulary[word], p) for word, p in pairs if p >= NEGLIGIBLE * pairs[0][1])
-            for pairs in strongest_words(parser.grammar, max(extent.words, WORDS_IN_RULES))
+            tuple((self._vocabulary[word], p) for word, p in pairs if p >= NEGLIGIBLE * pairs[0][1])
+            for pairs in strongest_words(described.grammar, max(extent.words, WORDS_IN_RULES))
         ]
         best = [words[0][1] for words in self._words]
         self._best_word = torch.tensor([0.0] * self._n + best, device=parser.device)
@@ -170,6 +191,8 @@ class _Writer:
             first_words=_first(found.first_words, extent.words) if found else (),
             last_words=_first(found.last_words, extent.words) if found else (),
             rules=tuple(self._in_words(rule) for rule in self._rules.strongest(number, extent.rules)),
+            heads=() if self._lexicalised is None else self._likeliest(self._lexicalised.heads[number]),
+            dependents=((), ()) if self._lexicalised is None else self._dependents(self._lexicalised, number),
         )
 
     def preterminal(self, name: str, share: float | None) -> Preterminal:
@@ -183,6 +206,18 @@ class _Writer:
             gold=_first(induced.tag_alignment.get(name, {})) if induced else (),
             words=self._words[number - self._n][: self._extent.words],
         )
+
+    def _dependents(self, lexicalised: Delexicalised, number: int) -> tuple[Probable, Probable]:
+        """On the left and on the right."""
+        left, right = lexicalised.dependents[number]
+        return self._likeliest(left), self._likeliest(right)
+
+    def _likeliest(self, probabilities: Tensor) -> Probable:
+        """The most probable words of a distribution (q,)."""
+        top = probabilities.topk(min(self._extent.words, len(probabilities)))
+        pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        best = float(top.values[0])
+        return tuple((self._vocabulary[word], p) for word, p in pairs if p > 0 and p >= NEGLIGIBLE * best)
 
     def _in_words(self, rule: Rule) -> RuleInWords:
         return RuleInWords(self._child(rule.left), self._child(rule.right), rule.probability)

@@ -16,10 +16,12 @@ from ramify.decoding.best_trees import mbr
 from ramify.decoding.constrained import Forbidden, without
 from ramify.decoding.dependencies import HeadDecoder, decode_heads
 from ramify.errors import RamifyError
-from ramify.models import Grammar, Model
+from ramify.models import GenerativeModel, Model
 from ramify.models.batches import WordIds, memory_batches, padded
+from ramify.models.lexicalised import LexicalisedGrammar
 from ramify.structures.distribution import Marginals, Tree, spans_not_in
 from ramify.structures.fallback import reliable_log_partition, reliable_marginals
+from ramify.structures.lexicalised import LexicalisedPCFG
 from ramify.structures.low_rank import MOST_RULES, LowRankPCFG
 from ramify.structures.pcfg import PCFG
 
@@ -57,11 +59,16 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: 
         raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
     if seed < 0:
         raise RamifyError(f"seed is {seed}, but must be at least 0.")
-    if not isinstance(grammar, Grammar):
+    if not isinstance(grammar, GenerativeModel):
         if decoder != "mbr":
             raise RamifyError(f"The decoder {decoder} needs a grammar; use mbr for {type(grammar).__name__}.")
         return
     n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
+    if isinstance(grammar, LexicalisedGrammar) and decoder == "viterbi" and grammar.rank is not None:
+        raise RamifyError(
+            "The best tree of a bilexical grammar would have to sum over its latent variable at every rule; use the "
+            "decoder mbr, or viterbi-rank."
+        )
     if decoder == "viterbi" and grammar.rank is not None and not grammar.is_simple and n * m * m > MOST_RULES:
         raise RamifyError(
             f"The best parse of this grammar needs its {n} x {m} x {m} rules written out, more than {MOST_RULES:,} "
@@ -95,7 +102,7 @@ def decode(
     No parse has a forbidden span. The posteriors of a grammar, those of arcs too, are given that; log p(w) is not.
     `heads` says how heads are found from arc posteriors, where the model has these.
     """
-    if not isinstance(grammar, Grammar):
+    if not isinstance(grammar, GenerativeModel):
         found = grammar.marginals(word_ids, lengths)
         found.spans.clamp_(max=1)
         found.log_partition.fill_(math.nan)  # not log p(w)
@@ -136,7 +143,7 @@ def _with_heads(result: list[Decoded], found: Marginals, heads: HeadDecoder) -> 
     return with_heads
 
 
-def _trees(pcfg: PCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Tree | None]:
+def _trees(pcfg: PCFG | LexicalisedPCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[Tree | None]:
     if decoder == "sample":
         return pcfg.sample([np.random.default_rng(seed) for seed in seeds])
     if decoder == "viterbi-rank" and isinstance(pcfg, LowRankPCFG):
@@ -146,7 +153,7 @@ def _trees(pcfg: PCFG, decoder: str, seeds: Sequence[tuple[int, int]]) -> list[T
 
 @torch.no_grad()
 def labels_of_trees(
-    grammar: Grammar, word_ids: Tensor, lengths: Tensor, trees: Sequence[NDArray[np.int32]]
+    grammar: GenerativeModel, word_ids: Tensor, lengths: Tensor, trees: Sequence[NDArray[np.int32]]
 ) -> list[Decoded]:
     """Given trees of a batch of sentences (B, N) with the most probable label of each span, given the tree, and tag of
     each word; posteriors are those given the tree.
@@ -193,7 +200,7 @@ def _by_posteriors(
     )
 
 
-def _along(decoded: Decoded, tree: Tree, pcfg: PCFG) -> Decoded:
+def _along(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decoded:
     """A given tree of one sentence, with the posterior of every label over its span and of every tag."""
     assert tree.labels is not None
     assert tree.tags is not None
@@ -208,18 +215,19 @@ def _along(decoded: Decoded, tree: Tree, pcfg: PCFG) -> Decoded:
     )
 
 
-def _marginals(pcfg: PCFG) -> tuple[Marginals, Tensor]:
+def _marginals(pcfg: PCFG | LexicalisedPCFG) -> tuple[Marginals, Tensor]:
     """With a tag for every word, also where there is no derivation: the one that gives the word most probability."""
     found, in_log_space = reliable_marginals(pcfg)
     impossible = found.log_partition == -torch.inf
-    assert found.best_tag is not None
-    found.best_tag[impossible] = pcfg.words[impossible].argmax(-1)
+    if isinstance(pcfg, PCFG):  # words of lexicalised grammars do not depend on their tags
+        assert found.best_tag is not None
+        found.best_tag[impossible] = pcfg.words[impossible].argmax(-1)
     return found, in_log_space
 
 
 @torch.no_grad()
 def log_probabilities(
-    grammar: Grammar, sentences: Sequence[WordIds], where: Sequence[str] = (), unknown_open: bool = False
+    grammar: GenerativeModel, sentences: Sequence[WordIds], where: Sequence[str] = (), unknown_open: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """log p(w) of each sentence in order, minus infinity if it is empty, and whether it needed log space.
 
@@ -232,8 +240,7 @@ def log_probabilities(
         word_ids, lengths = padded([sentences[place] for place in places], grammar.device)
         pcfg, cost = grammar.with_cost(word_ids, lengths)
         if unknown_open:
-            # The probabilities of all words of a preterminal add up to one.
-            pcfg = pcfg.replace(words=pcfg.words.masked_fill((word_ids == 0)[..., None], 0.0))
+            pcfg = pcfg.with_any_word(word_ids == 0)
         found, again = reliable_log_partition(pcfg)
         result[places], in_log_space[places] = (found - cost).cpu().numpy(), again.cpu().numpy()
     return result, in_log_space

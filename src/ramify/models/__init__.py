@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from ramify.models.base import Model
     from ramify.models.c_pcfg import CPCFG
     from ramify.models.em_pcfg import EMPCFG
+    from ramify.models.generative import GenerativeModel
     from ramify.models.grammar import Grammar, TableGrammar
     from ramify.models.n_pcfg import NPCFG
+    from ramify.models.nbl_pcfg import NBLPCFG
+    from ramify.models.nl_pcfg import NLPCFG
     from ramify.models.sc_pcfg import SCPCFG
     from ramify.models.sn_pcfg import SNPCFG
     from ramify.models.td_pcfg import TDPCFG
@@ -33,6 +36,8 @@ _FAMILIES = {
     "n-pcfg": ("ramify.models.n_pcfg", "NPCFG"),
     "c-pcfg": ("ramify.models.c_pcfg", "CPCFG"),
     "em-pcfg": ("ramify.models.em_pcfg", "EMPCFG"),
+    "nbl-pcfg": ("ramify.models.nbl_pcfg", "NBLPCFG"),
+    "nl-pcfg": ("ramify.models.nl_pcfg", "NLPCFG"),
 }
 _CLASSES = {name: module for module, name in _FAMILIES.values()}
 for _point in entry_points(group="ramify.models"):
@@ -63,11 +68,14 @@ __all__ = [
     "CPCFG",
     "EMPCFG",
     "FAMILIES",
+    "NBLPCFG",
+    "NLPCFG",
     "NPCFG",
     "SCPCFG",
     "SNPCFG",
     "TDPCFG",
     "TNPCFG",
+    "GenerativeModel",
     "Grammar",
     "Model",
     "TableGrammar",
@@ -76,5 +84,7 @@ __all__ = [
 
 __getattr__ = attributes_from(
     __name__,
-    {"Model": "ramify.models.base"} | dict.fromkeys(("Grammar", "TableGrammar"), "ramify.models.grammar") | _CLASSES,
+    {"Model": "ramify.models.base", "GenerativeModel": "ramify.models.generative"}
+    | dict.fromkeys(("Grammar", "TableGrammar"), "ramify.models.grammar")
+    | _CLASSES,
 )

@@ -8,7 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ramify.errors import RamifyError
+from ramify.models.generative import GenerativeModel
 from ramify.models.grammar import Grammar, TableGrammar
+from ramify.models.lexicalised import LexicalisedGrammar
+from ramify.structures.lexicalised import RIGHT
 from ramify.structures.pcfg import cumulative, draw
 
 
@@ -74,3 +78,52 @@ class _Tables:
         self.root = cumulative(rules.root)
         self.words = cumulative(tables.emission_table.T)  # (p, q)
         self.children = rules.child_sampler()
+
+
+class LexicalisedSampler:
+    """Draws sentences from one lexicalised grammar: a head word with every symbol, before the rules below it."""
+
+    @torch.no_grad()
+    def __init__(self, grammar: LexicalisedGrammar, rng: np.random.Generator) -> None:
+        self._rng, self._n = rng, grammar.nonterminals
+        root, words = grammar.start_log_probabilities()
+        self._root, self._words, self._rule = cumulative(root), cumulative(words.T), grammar.rule_sampler()
+
+    def draw(self, max_length: int) -> Generated | None:
+        """One sentence, or None as soon as it is bound to have more words."""
+        n, rng = self._n, self._rng
+        words: list[int] = []
+        tags: list[int] = []
+        labels: list[int] = []
+        spans: list[tuple[int, int]] = []
+        start = draw(self._root, rng)
+        # Symbols still to expand with their head words, leftmost last; minus c - 1 closes constituent c.
+        agenda = [(start, draw(self._words[start], rng))]
+        pending = 1
+        while agenda:
+            symbol, word = agenda.pop()
+            if symbol < 0:
+                spans[-symbol - 1] = (spans[-symbol - 1][0], len(words))
+            elif symbol >= n:
+                tags.append(symbol - n)
+                words.append(word)
+                pending -= 1
+            else:
+                head, other, side, other_word = self._rule(symbol, word, rng)
+                children = [(other, other_word), (head, word)] if side == RIGHT else [(head, word), (other, other_word)]
+                agenda += ((-len(labels) - 1, 0), *children)
+                labels.append(symbol)
+                spans.append((len(words), -1))
+                pending += 1
+                if len(words) + pending > max_length:  # every pending symbol yields a word at least
+                    return None
+        return Generated(np.array(words), np.array(tags), np.array(spans, np.int32), np.array(labels))
+
+
+def sampler_of(grammar: GenerativeModel, rng: np.random.Generator) -> Sampler | LexicalisedSampler:
+    """What draws sentences from a grammar of either kind."""
+    if isinstance(grammar, LexicalisedGrammar):
+        return LexicalisedSampler(grammar, rng)
+    if isinstance(grammar, Grammar):
+        return Sampler(grammar, rng)
+    raise RamifyError(f"Sentences cannot be drawn from {type(grammar).__name__}.")

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ramify.models.base import Model
-from ramify.models.compound import LATENT, SentenceEncoder
+from ramify.models.compound import SentenceEncoder
+from ramify.models.generative import GenerativeModel
 from ramify.structures.dense import DenseRules
-from ramify.structures.distribution import Marginals
-from ramify.structures.fallback import reliable_marginals
 from ramify.structures.low_rank import LowRankRules
 from ramify.structures.pcfg import PCFG, Rules
 
 LARGEST_TABLE = 2**28
 """Parsing keeps this many word probabilities (1 GB) at most; beyond, they are computed when they are needed."""
-DEFAULT_PRETERMINALS = 60
 
 
-class Grammar(Model):
+class Grammar(GenerativeModel):
     """A PCFG: a network that makes the rules of a batch.
 
     Called with sentences it gives their distribution over labelled trees. A compound grammar (Kim, Dyer and Rush 2019)
@@ -30,19 +26,8 @@ class Grammar(Model):
     given the words; its log p(w) is a lower bound.
     """
 
-    has_likelihood = True
-    takes_span_scores = True
-    is_simple = False
-    """Whether every nonterminal is its own rank component (low-rank rules without a head)"""
-
     def __init__(self, nonterminals: int, preterminals: int, rank: int | None, words: int, latent: int = 0) -> None:
-        super().__init__()
-        sizes = {"nonterminals": nonterminals, "preterminals": preterminals, "rank": rank, "words": words}
-        for name, size in sizes.items():
-            if size is not None and size < 1:
-                raise ValueError(f"a grammar needs at least one of its {name}, not {size}")
-        self.nonterminals, self.preterminals = nonterminals, preterminals
-        self.rank, self.words = rank, words
+        super().__init__(nonterminals, preterminals, rank, words)
         self.latent = latent
         self.encoder = SentenceEncoder(words, latent) if latent else None
 
@@ -77,44 +62,10 @@ class Grammar(Model):
         """For sentences (B, N), with rules made from z (B, latent) where the grammar is compound."""
         return self.rules(z).with_words(self.emission(word_ids, z), lengths)
 
-    def objective(
-        self,
-        word_ids: Tensor,
-        lengths: Tensor,
-        noise: torch.Generator | None = None,
-        dropout: float = 0.0,
-        span_scores: Tensor | None = None,
-    ) -> Tensor:
-        """(B,) log p(w), or its lower bound; with `dropout`, with that share of the symbols missing.
-
-        With `span_scores`, every tree's probability is multiplied by exp of the sum of the scores of its spans. A
-        sentence with p(w) = 0 has a zero gradient.
-        """
-        pcfg, cost = self.with_cost(word_ids, lengths, noise)
-        if span_scores is not None:
-            pcfg = pcfg.with_span_scores(span_scores)
-        if dropout:
-            assert noise is not None
-            kept = (drawn_symbols(count, dropout, noise) for count in (self.nonterminals, self.preterminals))
-            pcfg = pcfg.restrict(*kept)
-        return pcfg.log_partition() - cost
-
-    @torch.no_grad()
-    def marginals(self, word_ids: Tensor, lengths: Tensor) -> Marginals:
-        """Posteriors of spans, labels and tags."""
-        return reliable_marginals(self.forward(word_ids, lengths))[0]
-
-    def described(self) -> str:
-        """Its kind and size, for messages."""
-        return f"a grammar with {self.nonterminals:,} + {self.preterminals:,} symbols"
-
-    def label_names(self) -> tuple[str, ...]:
-        """`NT-0`, `NT-1` and so on."""
-        return tuple(f"NT-{number}" for number in range(self.nonterminals))
-
-    def tag_names(self) -> tuple[str, ...]:
-        """`T-0`, `T-1` and so on."""
-        return tuple(f"T-{number}" for number in range(self.preterminals))
+    def thinned(self, distribution: PCFG, dropout: float, noise: torch.Generator) -> PCFG:
+        """The distribution with that share of the symbols missing."""
+        kept = (drawn_symbols(count, dropout, noise) for count in (self.nonterminals, self.preterminals))
+        return distribution.restrict(*kept)
 
     def draws(self) -> bool:
         """Whether a training step needs noise even without dropout."""
@@ -161,23 +112,6 @@ class Grammar(Model):
         """
         per_split = self.nonterminals**2 if self.rank is None else self.rank
         return 2e-9 * length**3 / 6 * per_split
-
-    @classmethod
-    def arguments(cls, options: Mapping[str, Any], words: int) -> dict[str, Any]:
-        """All arguments of the constructor; by default half as many nonterminals as preterminals, and a rank of p above
-        200, else 200 (Yang et al. 2021).
-        """
-        p = options.get("preterminals", DEFAULT_PRETERMINALS)
-        sizes = {"preterminals": p, "nonterminals": max(1, p // 2), "rank": p if p > 200 else 200}
-        given = {name: value for name, value in options.items() if value is not None}
-        if given.pop("compound", False):
-            given["latent"] = LATENT
-        return super().arguments(sizes | given, words)
-
-    @classmethod
-    def option_names(cls) -> tuple[str, ...]:
-        """What can be chosen when a grammar is made; `compound` gives it a latent vector of the published size."""
-        return tuple("compound" if name == "latent" else name for name in super().option_names())
 
 
 def drawn_symbols(count: int, rate: float, noise: torch.Generator) -> Tensor:

@@ -30,14 +30,15 @@ from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.evaluation.spans import Spans
-from ramify.models import Grammar, Model, TableGrammar
+from ramify.models import GenerativeModel, Grammar, Model, TableGrammar
 from ramify.models.batches import WordIds, check_fits, fits, memory_batches, padded
-from ramify.models.generation import Generated, Sampler
+from ramify.models.generation import Generated, sampler_of
 from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
 from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_positive
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
+from ramify.structures.lexicalised import LexicalisedPCFG
 from ramify.structures.pcfg import PCFG, Rule
 
 MOST_TRIES = 10_000
@@ -112,11 +113,21 @@ class Parser(TreeParser):
         return cls(tables, vocabulary, grammar.nonterminals, grammar.preterminals)
 
     @property
-    def grammar(self) -> Grammar:
-        """The grammar, its probabilities computed where that is possible; an error for models that are not grammars."""
-        if not isinstance(self._ready, Grammar):
+    def generative(self) -> GenerativeModel:
+        """The model, its probabilities computed where that is possible; an error for models without a likelihood."""
+        if not isinstance(self._ready, GenerativeModel):
             raise RamifyError(f"This needs a grammar, and {type(self.model).__name__} is a model without rules.")
         return self._ready
+
+    @property
+    def grammar(self) -> Grammar:
+        """The same where the model is a PCFG; an error for grammars whose rules depend on head words."""
+        if not isinstance(self.generative, Grammar):
+            raise RamifyError(
+                f"This needs rules without words, and those of {type(self.model).__name__} depend on head words; use a "
+                "model of another family."
+            )
+        return self.generative
 
     @cached_property
     def tables(self) -> TableGrammar:
@@ -144,7 +155,7 @@ class Parser(TreeParser):
         save_model(Path(folder), self.description, stored, overwrite)
 
     @torch.no_grad()
-    def distributions(self, sentences: Sequence[GivenSentence]) -> PCFG:
+    def distributions(self, sentences: Sequence[GivenSentence]) -> PCFG | LexicalisedPCFG:
         """The distribution over the trees of a batch of sentences, words alone: posteriors, samples, constraints.
 
         `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
@@ -157,9 +168,9 @@ class Parser(TreeParser):
         for sentence, words in zip(given, encoded, strict=True):
             if not len(words):
                 raise RamifyError(f"{sentence.where or 'A sentence'}: has no words, so it has no trees.")
-        pcfg = self.grammar.forward(*padded(encoded, self.device))
-        forbidden = Forbidden.of(list(map(forbidden_spans, given)), pcfg.longest, self.device)
-        return pcfg if forbidden is None else pcfg.forbid(forbidden.mask)
+        found: PCFG | LexicalisedPCFG = self.generative.forward(*padded(encoded, self.device))
+        forbidden = Forbidden.of(list(map(forbidden_spans, given)), found.longest, self.device)
+        return found if forbidden is None else found.forbid(forbidden.mask)
 
     @property
     def has_likelihood(self) -> bool:  # type: ignore[override]
@@ -193,7 +204,7 @@ class Parser(TreeParser):
     def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
         """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
         check_positive("count", count)
-        check_decoder(self.grammar, "viterbi")
+        check_decoder(self.generative, "viterbi")
         given = self._sentence(sentence)
         found = self._alone(given).top_k(count)[0]
         parses = (with_punctuation(given, self._parse(given.words, each)) for each in found)
@@ -215,7 +226,7 @@ class Parser(TreeParser):
         check_positive("max_length", max_length)
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
-            found, in_log_space = log_probabilities(self.grammar, encoded, [sentence.where for sentence in window])
+            found, in_log_space = log_probabilities(self.generative, encoded, [sentence.where for sentence in window])
             likelihoods = self.likelihoods_given(window, found.tolist(), too_long)
             for place, (sentence, likelihood) in enumerate(zip(window, likelihoods, strict=True)):
                 failure = "too long" if place in too_long else _failure(float(found[place]), len(encoded[place]))
@@ -229,7 +240,7 @@ class Parser(TreeParser):
         places = [place for place, words in enumerate(unknown) if words and place not in too_long]
         known = list(log_p)
         encoded = [self.vocabulary.encode(sentences[place].words) for place in places]
-        opened, _ = log_probabilities(self.grammar, encoded, unknown_open=True)
+        opened, _ = log_probabilities(self.generative, encoded, unknown_open=True)
         for place, log_probability in zip(places, opened.tolist(), strict=True):
             known[place] = log_probability
         return [
@@ -261,7 +272,7 @@ class Parser(TreeParser):
         check_positive("count", count)
         if seed < 0:
             raise RamifyError(f"seed is {seed}, but must be at least 0.")
-        sampler = Sampler(self.grammar, np.random.default_rng(seed))
+        sampler = sampler_of(self.generative, np.random.default_rng(seed))
         for _ in range(count):
             tries = (sampler.draw(max_length) for _ in range(MOST_TRIES))
             drawn = next((each for each in tries if each is not None), None)
@@ -296,7 +307,7 @@ class Parser(TreeParser):
         """
         encoded = [self.vocabulary.encode(sentence.words) for sentence in sentences]
         found = {place: TreeLabels.without_labels(len(words), words == 0) for place, words in enumerate(encoded)}
-        if not isinstance(self._ready, Grammar):
+        if not isinstance(self._ready, GenerativeModel):
             return list(found.values())
         for places in memory_batches(self._ready, list(map(len, encoded))):
             batch = padded([encoded[place] for place in places], self.device)
@@ -316,9 +327,9 @@ class Parser(TreeParser):
         names = (*self.labels, *self.tags)
         return names[rule.parent], names[rule.left], names[rule.right], rule.probability
 
-    def _alone(self, sentence: Sentence) -> PCFG:
+    def _alone(self, sentence: Sentence) -> PCFG | LexicalisedPCFG:
         """The distribution over the trees of one sentence; refused if it has no words or does not fit into memory."""
-        check_fits(self.grammar, sum(sentence.is_word), sentence.where)
+        check_fits(self.generative, sum(sentence.is_word), sentence.where)
         return self.distributions([sentence])
 
     def _encoded(self, window: Sequence[Sentence], max_length: int | None) -> tuple[list[WordIds], set[int]]:

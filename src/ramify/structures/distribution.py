@@ -31,6 +31,8 @@ class Tree:
     """(N,) the symbol over each word"""
     log_weight: float = 0.0
     """Of the tree together with the words, span scores included"""
+    heads: NDArray[np.int64] | None = None
+    """(N,) the word that each word depends on, counted from 1, or 0 for the root; None where trees have no heads"""
 
 
 @dataclass(frozen=True)

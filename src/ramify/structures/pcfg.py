@@ -171,6 +171,10 @@ class PCFG(Rules, TreeDistribution, ABC):
         beyond = torch.arange(self.longest, device=self.words.device) >= self.lengths.to(self.words.device)[:, None]
         return ((self.words.amax(-1) != -torch.inf) | beyond).all(1)
 
+    def with_any_word(self, places: Tensor) -> Self:
+        """The weight of sentences with any word at some places (B, N): the words of a preterminal sum to one."""
+        return self.replace(words=self.words.masked_fill(places.to(self.words.device)[..., None], 0.0))
+
     def restrict(self, nonterminals: Tensor, preterminals: Tensor) -> Self:
         """The distribution with these symbols alone, by their numbers, the rules renormalised over what is left.
 

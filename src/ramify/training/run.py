@@ -16,7 +16,7 @@ from ramify.corpus.reading import Corpus
 from ramify.decoding.decoders import log_probabilities
 from ramify.errors import RamifyError
 from ramify.evaluation.scores import perplexity
-from ramify.models import FAMILIES, Grammar, Model
+from ramify.models import FAMILIES, GenerativeModel, Model
 from ramify.models.batches import check_fits, check_tables_fit, memory_batches, padded
 from ramify.parser.evaluate import evaluate
 from ramify.parser.loading import load_single
@@ -324,7 +324,7 @@ def judge(model: Model, data: Data, on_sentence: Callable[[], None] = lambda: No
         result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence, with_coverage=False)
         record = {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
     encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]
-    if not (model.has_likelihood and isinstance(model, Grammar)):
+    if not (model.has_likelihood and isinstance(model, GenerativeModel)):
         return {**record, "dev_perplexity": None, "dev_loss": _loss(model, encoded)}
     if not record:
         record = {"dev_perplexity": perplexity(log_probabilities(model, encoded)[0], list(map(len, encoded)))}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.vocabulary import UnknownCount
-from ramify.models import Grammar, Model
+from ramify.models import GenerativeModel, Model
 from ramify.parser.evaluate import evaluate
 from ramify.training.data import Data
 from ramify.training.settings import Settings
@@ -115,7 +115,7 @@ def summarise(
     """What is known before the first step."""
     dropped = dict(data.dropped)
     sizes = {}
-    if isinstance(grammar, Grammar):
+    if isinstance(grammar, GenerativeModel):
         sizes = {"nonterminals": grammar.nonterminals, "preterminals": grammar.preterminals}
         if grammar.rank is not None and not grammar.is_simple:
             sizes["rank"] = grammar.rank

@@ -10,18 +10,16 @@ GROUPS = (
         "inference, low-rank kernels",
         _KERNELS,
         (
-            Mutant("low_rank.kernels:_normalise", "total > _SMALLEST", "total > 0"),
+            Mutant("compiled_sums:normalise_row", "total > _SMALLEST", "total > 0"),
             Mutant(
-                "low_rank.kernels:_weighted_sum",
+                "compiled_sums:weighted_sum",
                 "if peak == -np.inf:",
                 "if peak == np.inf:",
                 equivalent="all weights become NaN, which is not above zero, so the sum is empty all the same",
             ),
+            Mutant("compiled_sums:weighted_sum", "for t in range(fours, kept):", "for t in range(fours + 1, kept):"),
             Mutant(
-                "low_rank.kernels:_weighted_sum", "for t in range(fours, kept):", "for t in range(fours + 1, kept):"
-            ),
-            Mutant(
-                "low_rank.kernels:_weighted_sum",
+                "compiled_sums:weighted_sum",
                 "a_rows[kept], b_rows[kept] = weight, ",
                 "b_rows[kept], a_rows[kept] = weight, ",
             ),

@@ -62,7 +62,7 @@ GROUPS = (
             Mutant("equal_length_batches", "max(1, batch_tokens // length)", "batch_tokens // length + 1"),
             Mutant("noise_for", "[seed, epoch, batch]", "[seed, batch]"),
             Mutant("Learner.update", "objective.sum() / len(objective)", "objective.sum()"),
-            Mutant("Grammar.objective", "pcfg.log_partition() - cost", "pcfg.log_partition()"),
+            Mutant("GenerativeModel.objective", "distribution.log_partition() - cost", "distribution.log_partition()"),
             Mutant("Model.learner", "(0.75, 0.999)", "(0.9, 0.999)"),
             Mutant("Settings.longest_in", "first + epoch - 1", "first + epoch"),
         ),

@@ -25,7 +25,7 @@ class DenseForest(Forest):
         """See `Forest`."""
         if node == TOP:
             return self.top()
-        _, i, j, a = node
+        _, i, j, a, _ = node
         n = self.nonterminals
         kinds = (slice(n, None), slice(None, n))
         weights = []

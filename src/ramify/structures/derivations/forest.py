@@ -29,6 +29,8 @@ class Node(NamedTuple):
     i: int
     j: int
     value: int
+    head: int = -1
+    """The position of the head word, where symbols have one"""
 
 
 TOP = Node("top", 0, 0, 0)

@@ -26,7 +26,19 @@ def _tree(length: int, nodes: list[Node], log_weight: float) -> Tree:
     for node in filter(_is_word, symbols):
         tags[node.i] = node.value
     spans = np.array([(node.i, node.j) for node in phrases], np.int32).reshape(-1, 2)
-    return Tree(spans, np.array([node.value for node in phrases], np.int64), tags, log_weight)
+    labels = np.array([node.value for node in phrases], np.int64)
+    heads = _heads(length, phrases) if phrases and phrases[0].head >= 0 else None
+    return Tree(spans, labels, tags, log_weight, heads)
+
+
+def _heads(length: int, phrases: list[Node]) -> NDArray[np.int64]:
+    """The word that each word depends on, from 1, or 0: the head of the smallest phrase that another word heads."""
+    heads = np.zeros(length, np.int64)
+    for phrase in phrases:  # in preorder, so that smaller phrases come later
+        above = heads[phrase.head]
+        heads[phrase.i : phrase.j] = phrase.head + 1
+        heads[phrase.head] = above
+    return heads
 
 
 def walk(forest: Forest, choose: Callable[[Array], int]) -> Tree | None:

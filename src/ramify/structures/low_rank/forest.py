@@ -40,7 +40,7 @@ class RankForest(Forest):
         """See `Forest`."""
         if node == TOP:
             return self.top()
-        kind, i, j, value = node
+        kind, i, j, value, _ = node
         if kind == "symbol":
             if self.head is None:
                 return Edges(self.rank[j - i][i, [value]], lambda _: (Node("rank", i, j, value),))
