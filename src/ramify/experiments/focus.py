@@ -169,9 +169,7 @@ def _agreement(record: dict[str, Any] | None) -> float | None:
 def stage_table(planned: PlannedFocus) -> Table:
     """What each stage gained."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(
-        ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
-    ):
+    for number, head in enumerate(HEADS):
         table.add_column(head, justify="right" if number else "left")
     if planned.data.is_scored:
         for name in planned.plan.baselines:

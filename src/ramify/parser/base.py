@@ -52,6 +52,17 @@ class TreeLabels:
         return cls((NO_LABEL,) * len(ones[0]), ones[0], (UNTAGGED,) * length, ones[1], unknown)
 
 
+@dataclass(frozen=True)
+class Decoding:
+    """How trees are found; the fields are the arguments of `TreeParser.analyse_many`."""
+
+    decoder: str
+    seed: int
+    max_length: int | None
+    branching_prior: float
+    heads: HeadDecoder
+
+
 class TreeParser(ABC):
     """Sentences in, analyses out."""
 
@@ -62,7 +73,6 @@ class TreeParser(ABC):
     has_likelihood: bool
     """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
 
-    @abstractmethod
     def analyse_many(
         self,
         sentences: Iterable[GivenSentence | Pause],
@@ -79,6 +89,21 @@ class TreeParser(ABC):
         favours right branching. `heads` is for models that have them: the best projective tree, or the best one in
         which all `constituents` have one head.
         """
+        check_positive("max_length", max_length)
+        how = Decoding(decoder, seed, max_length, branching_prior, heads)
+        self._check(how)
+        done = 0
+        for window in self._windows(sentences):
+            yield from self._analyse_window(window, how, done)
+            done += len(window)
+
+    @abstractmethod
+    def _check(self, how: Decoding) -> None:
+        """Refuse a way of decoding that this parser cannot do."""
+
+    @abstractmethod
+    def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> Iterable[Analysis]:
+        """Some sentences together; `done` is how many of the stream came before them."""
 
     @abstractmethod
     def label_trees(self, sentences: Sequence[Sentence], trees: Sequence[Spans]) -> list[TreeLabels]:

@@ -20,19 +20,17 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.constraints import forbidden_spans
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
-from ramify.corpus.streaming import Pause
 from ramify.corpus.text import CommonTextRules
 from ramify.corpus.tree import Parse
 from ramify.decoding.best_trees import best_trees
 from ramify.decoding.decoders import check_prior
-from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
 from ramify.naming import split_name
 from ramify.parser.analysis import Analysis
-from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_positive
+from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser
 from ramify.parser.loading import load
 from ramify.parser.members import GivenMember, Member, ModelMember, View, open_member
 from ramify.parser.parser import Parser
@@ -80,35 +78,22 @@ class Ensemble(TreeParser):
             name if names.count(name) == 1 else f"{name} #{place}" for place, name in enumerate(names, start=1)
         )
 
-    def analyse_many(
-        self,
-        sentences: Iterable[GivenSentence | Pause],
-        decoder: str = "mbr",
-        seed: int = 0,
-        max_length: int | None = None,
-        branching_prior: float = 0.0,
-        heads: HeadDecoder = "projective",
-    ) -> Iterator[Analysis]:
-        """`analyse` for a stream of sentences, in order. The only decoder is `mbr`; an average has no heads."""
-        if decoder != "mbr":
-            raise RamifyError(f"An ensemble has no derivations for the decoder {decoder}; use mbr.")
-        check_prior(decoder, branching_prior)
-        check_positive("max_length", max_length)
-        only = self.members[0] if len(self.members) == 1 else None
-        for window in self._windows(sentences):
-            if isinstance(only, ModelMember):
-                yield from only.parser.analyse_many(window, decoder, seed, max_length, branching_prior, heads)
-            else:
-                yield from self._analyse_window(window, max_length, branching_prior)
+    def _check(self, how: Decoding) -> None:
+        if how.decoder != "mbr":
+            raise RamifyError(f"An ensemble has no derivations for the decoder {how.decoder}; use mbr.")
+        check_prior(how.decoder, how.branching_prior)
 
-    def _analyse_window(
-        self, window: list[Sentence], max_length: int | None, branching_prior: float
-    ) -> Iterator[Analysis]:
+    def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> Iterator[Analysis]:
+        """An average has no heads; a single member parses as it does alone."""
+        only = self.members[0]
+        if len(self.members) == 1 and isinstance(only, ModelMember):
+            yield from only.parser._analyse_window(window, how, done)
+            return
         words = [Sentence.from_tokens(sentence.words, where=sentence.where) for sentence in window]
-        views = [*zip(*(list(member.views(words, max_length)) for member in self.members), strict=True)]
+        views = [*zip(*(list(member.views(words, how.max_length)) for member in self.members), strict=True)]
         posteriors = [self._mean(of_members) for of_members in views]
         tables = {place: mean for place, mean in enumerate(posteriors) if mean is not None and len(mean) > 2}
-        trees = _trees(tables, window, branching_prior)
+        trees = _trees(tables, window, how.branching_prior)
         labels = dict(zip(trees, self.label_trees([words[place] for place in trees], [*trees.values()]), strict=True))
         for place, sentence in enumerate(window):
             if place not in trees:

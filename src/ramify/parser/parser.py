@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.decoding.constrained import Forbidden
 from ramify.decoding.decoders import Decoded, check_decoder, decode, labels_of_trees, log_probabilities
-from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
@@ -35,7 +34,7 @@ from ramify.models.batches import WordIds, check_fits, fits, memory_batches, pad
 from ramify.models.generation import Generated, sampler_of
 from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
-from ramify.parser.base import GivenSentence, TreeLabels, TreeParser, check_positive
+from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser, check_positive
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.lexicalised import LexicalisedPCFG
@@ -177,29 +176,8 @@ class Parser(TreeParser):
         """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
         return self.model.has_likelihood
 
-    def analyse_many(
-        self,
-        sentences: Iterable[GivenSentence | Pause],
-        decoder: str = "mbr",
-        seed: int = 0,
-        max_length: int | None = None,
-        branching_prior: float = 0.0,
-        heads: HeadDecoder = "projective",
-    ) -> Iterator[Analysis]:
-        """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream.
-
-        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree. The decoders by
-        posteriors add `branching_prior` to the score of every span that ends where its sentence does: above zero it
-        favours right branching. `heads` is for models that have them: the best projective tree, or the best one in
-        which all `constituents` have one head.
-        """
-        check_decoder(self._ready, decoder, seed, branching_prior)
-        check_positive("max_length", max_length)
-        decoding, done = partial(decode, decoder=decoder, branching_prior=branching_prior, heads=heads), 0
-        for window in self._windows(sentences):
-            seeds = [(seed, done + place) for place in range(len(window))]
-            yield from self._analyse_window(window, decoding, seeds, max_length)
-            done += len(window)
+    def _check(self, how: Decoding) -> None:
+        check_decoder(self._ready, how.decoder, how.seed, how.branching_prior)
 
     def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
         """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
@@ -343,25 +321,21 @@ class Parser(TreeParser):
         words = ([] if place in too_long else sentence.words for place, sentence in enumerate(window))
         return list(map(self.vocabulary.encode, words)), too_long
 
-    def _analyse_window(
-        self,
-        window: list[Sentence],
-        decoding: Callable[..., list[Decoded]],
-        seeds: Sequence[tuple[int, int]],
-        max_length: int | None,
-    ) -> list[Analysis]:
-        encoded, too_long = self._encoded(window, max_length)
+    def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Analysis]:
+        encoded, too_long = self._encoded(window, how.max_length)
         results = {place: self._flat(window[place], "too long") for place in too_long}
         for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
             word_ids, lengths = padded([encoded[place] for place in places], self.device)
-            found = decoding(
+            forbidden = [forbidden_spans(window[place]) for place in places]
+            found = decode(
                 self._ready,
                 word_ids,
                 lengths,
-                seeds=[seeds[place] for place in places],
-                forbidden=Forbidden.of(
-                    [forbidden_spans(window[place]) for place in places], word_ids.shape[1], self.device
-                ),
+                how.decoder,
+                [(how.seed, done + place) for place in places],
+                how.branching_prior,
+                Forbidden.of(forbidden, word_ids.shape[1], self.device),
+                how.heads,
             )
             for place, decoded in zip(places, found, strict=True):
                 results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
