@@ -27,7 +27,13 @@ def expected_of(name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(scope="module", params=NAMES)
+SLOW = ["nl-pcfg"]
+"""Families that have only an engine in log space"""
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
+)
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The name of a model and its parser; the weights of those with an encoder are packed."""
     folder = MODELS / request.param
