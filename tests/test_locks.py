@@ -90,7 +90,9 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert counter.read_text() == "30"
-    assert not (tmp_path / "folder").exists()
+    # One that waited may have put its lock there before the maker of the folder could remove it.
+    folder = tmp_path / "folder"
+    assert not folder.exists() or list(folder.iterdir()) == []
 
 
 HOLDER = """

@@ -34,7 +34,8 @@ def locked_folder(folder: Path, patience: float = 0.0) -> Iterator[int]:
     """Make the folder if it is missing and keep other writers out; gives the file descriptor of the lock.
 
     Processes that inherit the descriptor hold the lock too: as long as one of them lives, nobody else writes here. A
-    folder that is still empty at the end is removed if it was made here. `patience` is in seconds.
+    folder that is still empty at the end is removed if it was made here and nobody waits for it. `patience` is in
+    seconds.
     """
     made: list[Path] = []
 
