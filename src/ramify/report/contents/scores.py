@@ -67,7 +67,9 @@ def _model_row(model: str, results: list[Result], decoders: list[str], with_spel
     by_decoder = {decoder: [r for r in results if r.decoder == decoder] for decoder in decoders}
     # By one decoder there may be fewer results than by another, when an experiment is still at work.
     counts = [len(found) for found in by_decoder.values() if found]
-    seeds = Number(counts[0], digits=0) if len(set(counts)) == 1 else " / ".join(map(str, counts))
+    seeds: Cell = Number(counts[0], digits=0) if len(set(counts)) == 1 else " / ".join(map(str, counts))
+    if results[0].members:
+        seeds = None  # an average is of several
     ours: list[Cell] = []
     theirs: list[Cell] = []
     for found in by_decoder.values():
