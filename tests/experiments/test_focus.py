@@ -178,12 +178,16 @@ def test_the_default_recipe_is_whole():
 
 def test_expected_minutes_follow_from_epochs_seeds_and_jobs(recipe_file, monkeypatch):
     monkeypatch.setattr(fitting, "BESIDES", 1.0)
+    monkeypatch.setattr(fitting, "PARSES", 0.0)
     recipe = read_recipe(str(recipe_file), {})
     seconds = {"low-rank": 30.0, "dense": 60.0, "student": 15.0}
     # Teachers: 2 x 60 s and 120 s; students: 2 x 30 s in each of two rounds.
     assert expected_minutes(recipe, seconds, 1) == pytest.approx((240 + 120) / 60)
     assert expected_minutes(recipe, seconds, 2) == pytest.approx((180 + 60) / 60)
     assert expected_minutes(recipe, seconds, 9) == pytest.approx((120 + 60) / 60)
+    monkeypatch.setattr(fitting, "PARSES", 0.5)
+    # Two students parse with three teachers (60 s), then two with two students (15 s).
+    assert expected_minutes(recipe, seconds, 1) == pytest.approx((240 + 60 + 2 * 60 + 60 + 2 * 15) / 60)
 
 
 def test_the_longest_version_that_fits_is_chosen(recipe_file, tmp_path, monkeypatch):
@@ -193,7 +197,7 @@ def test_the_longest_version_that_fits_is_chosen(recipe_file, tmp_path, monkeypa
     assert whole.runs == recipe.runs
     assert [each.with_seed(0).epochs for each in (*whole.teachers, whole.student)] == [2, 2, 2]
     seconds = {"low-rank": 20.0, "dense": 60.0, "student": 20.0}
-    for minutes in (needed * 0.99, needed / 2, needed / 3):
+    for minutes in (needed * 0.99, needed * 0.7, needed * 0.5):
         chosen, expected = fitting_recipe(recipe, data, minutes, jobs=1)
         every = [expected_minutes(version, seconds, 1) for version in versions_of(recipe)]
         assert expected == max(each for each in every if each <= minutes)
