@@ -157,6 +157,17 @@ def test_parsing_goes_on_where_it_stopped(model: Path, tmp_path: Path, form: str
         assert not about.exists()
 
 
+def test_what_a_crash_left_after_the_last_whole_line_goes(model: Path, tmp_path: Path) -> None:
+    """A machine that lost its power may leave zeros, more than what is still to be written."""
+    text, out = tmp_path / "text", tmp_path / "out"
+    text.write_text("the dog saw the cats .\n" * 30)
+    whole = ramify("parse", "-m", model, text).stdout
+    partial, _ = begun(model, tmp_path)
+    partial.write_text(whole[:100] + "\0" * (len(whole) + 100))
+    assert ramify("parse", "-m", model, text, "--out", out, "--resume").returncode == 0
+    assert out.read_text() == whole
+
+
 def begun(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
     """What a run leaves that ended behind two windows of sentences."""
     (folder / "broken").write_bytes(b"the dog sleeps\n" * 2048 + b"\xff\n")
