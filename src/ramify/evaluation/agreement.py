@@ -61,7 +61,7 @@ class MemberAgreement:
             for column, branching in enumerate(BRANCHING, start=len(self.names) + 1):
                 if table[row, column] >= NEARLY:
                     found[name] = f"its trees are nearly {branching} branching (S-F1 {table[row, column]:.1f})"
-            if len(self.names) > 2 and with_others[row] < FAR * usual:
+            if with_others[row] < FAR * usual:  # never of two, who agree equally with each other
                 found.setdefault(
                     name, f"it agrees with the others far less than they do (S-F1 {with_others[row]:.1f}, {usual:.1f})"
                 )

@@ -13,7 +13,6 @@ GROUPS = (
             Mutant("_parts", "weight * own / total", "weight"),
             Mutant("labels_of_trees", "pcfg.forbid(spans_not_in(trees, pcfg.longest))", "pcfg"),
             Mutant("MemberAgreement.collapsed", "with_others[row] < FAR * usual", "with_others[row] > FAR * usual"),
-            Mutant("MemberAgreement.collapsed", "len(self.names) > 2", "True"),
             Mutant("MemberAgreement.add", "length < SHORTEST", "False"),
             Mutant("_inner_spans", "(spans[:, 1] - spans[:, 0] < length)", "True"),
             Mutant("CommonTextRules._agreed", "other.words != sentence.words", "False"),
