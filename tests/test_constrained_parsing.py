@@ -180,7 +180,7 @@ def test_the_average_of_several_models_is_the_best_tree_that_meets_the_constrain
         (["inline"], "it saw it\nit {saw} it\n", "line 2: 'saw' (tokens 1-2) must not be a constituent"),
         (["inline"], "{it saw it}\n", "'it saw it' (tokens 0-3) must not be a constituent, but the whole sentence"),
         (["inline"], "(S (D the) (N dog))\n", "standard input: holds trees, and inline constraints are for"),
-        (["nowhere.jsonl"], "it saw it\n", "nowhere.jsonl: there is no such file of constraints"),
+        (["nowhere.jsonl"], "it saw it\n", "nowhere.jsonl: this file of constraints does not exist"),
         (["FILE"], "it saw it\n", "c.jsonl: has more than 1 lines, but standard input 1 sentences"),
         (["FILE"], "it saw it now\n" * 3, "c.jsonl: has only 2 lines"),
         (["FILE"], "it saw\nit saw\n", "c.jsonl, line 2: must holds [0, 3], but the sentence has 2 tokens"),

@@ -164,9 +164,9 @@ def test_a_recipe_that_cannot_be_is_refused(tmp_path, change, message):
 
 def test_a_recipe_needs_teachers_and_a_file_that_exists(tmp_path):
     (tmp_path / "recipe.toml").write_text("[student]\npreterminals = 8\n")
-    with pytest.raises(RamifyError, match="no teacher"):
+    with pytest.raises(RamifyError, match="no teachers"):
         read_recipe(str(tmp_path / "recipe.toml"), {})
-    with pytest.raises(RamifyError, match="no such recipe file"):
+    with pytest.raises(RamifyError, match="recipe file does not exist"):
         read_recipe("nowhere.toml", {})
 
 

@@ -66,7 +66,7 @@ def existing_models(given: list[str] | None) -> list[str] | None:
 def _existing_trees(given: list[str] | None) -> list[str] | None:
     for text in given or ():
         if not split_name(text)[1].is_file():
-            raise RamifyError(f"{text}: there is no such file of trees; check the name.")
+            raise RamifyError(f"{text}: this file of trees does not exist; check the name.")
     return given
 
 

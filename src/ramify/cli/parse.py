@@ -170,7 +170,7 @@ def _made_of(constraints: str | None) -> str | None:
     if constraints is None or constraints == INLINE:
         return constraints
     if not Path(constraints).is_file():
-        raise RamifyError(f"{constraints}: there is no such file of constraints; check its name, or give inline.")
+        raise RamifyError(f"{constraints}: this file of constraints does not exist; check its name, or give inline.")
     return checksum(constraints)
 
 

@@ -105,7 +105,7 @@ class ConlluSentence:
         return head
 
     def constituency(self) -> Parse | None:
-        """The tree in the comment that Stanza writes; None if there is no such comment."""
+        """The tree in the comment that Stanza writes; None without such a comment."""
         given = [comment.removeprefix(CONSTITUENCY) for comment in self.comments if comment.startswith(CONSTITUENCY)]
         if not given:
             return None

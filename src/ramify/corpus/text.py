@@ -37,7 +37,7 @@ class TextRules:
             raise RamifyError(f"normal_form {self.normal_form!r} is unknown; choose one of {known}.")
 
     def with_tokeniser(self, code: str) -> TextRules:
-        """The same rules for text in another language; refused if there is no tokeniser for it."""
+        """The same rules for text in another language; an unknown language is refused."""
         tokeniser(code)
         return replace(self, tokenise=code)
 

@@ -44,7 +44,7 @@ class DataSet:
         return BUILT_IN if self.files is None else str(self.files["train"].parent)
 
     def split(self, name: str) -> Path | Corpus | None:
-        """What to train on, to choose the model by, or to score against; None where there is no such file."""
+        """What to train on, to choose the model by, or to score against; None where that file is missing."""
         if self.files is None:
             return _builtin()[name]
         file = self.files.get(name)

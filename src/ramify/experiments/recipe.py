@@ -83,7 +83,7 @@ def read_recipe(text: str | None, given: Mapping[str, Any]) -> Recipe:
     if text is not None:
         path = Path(text)
         if not path.is_file():
-            raise RamifyError(f"{text}: there is no such recipe file; check the name.")
+            raise RamifyError(f"{text}: this recipe file does not exist; check the name.")
     return recipe_from(read_toml(path), str(path), given)
 
 
@@ -98,7 +98,7 @@ def recipe_from(content: object, where: str, given: Mapping[str, Any]) -> Recipe
         for name, each in table.table("teachers").items()
     )
     if not found:
-        raise RamifyError(f"{where}: there is no teacher; describe one under [teachers.NAME].")
+        raise RamifyError(f"{where}: has no teachers; describe one under [teachers.NAME].")
     student = _grammars("student", table.table("student"), f"{where}, [student]", common, chosen)
     table.finish()
     if not FAMILIES[student.with_seed(0).model].takes_span_scores:

@@ -61,7 +61,7 @@ class Analysis:
     sentence: Sentence
     parse: Parse
     log_probability: float
-    """log p(w) of its words in nats, without regard to constraints; minus infinity where there is no derivation, as for
+    """log p(w) of its words in nats, ignoring constraints; minus infinity where there is no derivation, as for
     every single word"""
     posteriors: NDArray[np.float32]
     """(N+1, N+1): posteriors[i, j] is the probability that tokens[i:j] are a constituent"""
@@ -147,7 +147,7 @@ class Analysis:
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
         """In terms of JSON: the text, tokens and where they are in it, tags, unknown words, constituents [i, j, label],
-        log p(w), p(constraints | w), and why there is no parse if there is none; heads from models that have them.
+        log p(w), p(constraints | w), and the reason for a missing parse; heads from models that have them.
         """
         parse = self.parse
         record: dict[str, object] = {

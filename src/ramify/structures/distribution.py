@@ -114,6 +114,19 @@ class TreeDistribution(ABC):
         like = next(iter(self.tensors().values()))
         return like.new_zeros(len(self), self.longest + 1, self.longest + 1)
 
+    def check_shapes(self, B: int, shapes: dict[str, tuple[int, ...]]) -> None:
+        """Refuse tensors of other shapes than these, and lengths that the word positions of B sentences cannot have."""
+        N = self.longest
+        expected = shapes | {"lengths": (B,)}
+        if self.span_scores is not None:
+            expected["span_scores"] = (B, N + 1, N + 1)
+        for name, shape in expected.items():
+            found = tuple(getattr(self, name).shape)
+            if found != shape:
+                raise ValueError(f"{name} has shape {found}, but the other tensors need {shape}")
+        if B and not (int(self.lengths.min()) >= 1 and int(self.lengths.max()) <= N):
+            raise ValueError(f"lengths must lie between 1 and {N}, the number of word positions")
+
     def may_have_trees(self) -> Tensor:
         """(B,) False for sentences that are known to have no tree, so that log space need not look for one."""
         return torch.ones(len(self), dtype=torch.bool, device=self.lengths.device)

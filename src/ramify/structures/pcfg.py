@@ -123,19 +123,9 @@ class PCFG(Rules, TreeDistribution, ABC):
 
     def _check(self, shapes: dict[str, tuple[int, ...]]) -> None:
         """Refuse tensors of other shapes than these, given for shared rules."""
-        B, N, p = self.words.shape
+        B = len(self.words)
         leading = (B,) if self.per_sentence else ()
-        expected = {name: (*leading, *shape) for name, shape in shapes.items()} | {"lengths": (B,)}
-        if self.span_scores is not None:
-            expected["span_scores"] = (B, N + 1, N + 1)
-        for name, shape in expected.items():
-            found = tuple(getattr(self, name).shape)
-            if found != shape:
-                raise ValueError(
-                    f"{name} has shape {found}, but root {tuple(self.root.shape)} and words {(B, N, p)} ask for {shape}"
-                )
-        if B and not (int(self.lengths.min()) >= 1 and int(self.lengths.max()) <= N):
-            raise ValueError(f"lengths must lie between 1 and {N}, the number of word positions")
+        self.check_shapes(B, {name: (*leading, *shape) for name, shape in shapes.items()})
 
     @property
     def longest(self) -> int:

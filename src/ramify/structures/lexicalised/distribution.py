@@ -55,21 +55,6 @@ class LexicalisedPCFG(TreeDistribution, ABC):
     def preterminals(self) -> int:
         """p, the number of preterminals."""
 
-    def _check(self, shapes: dict[str, tuple[int, ...]]) -> None:
-        """Refuse tensors of other shapes than these."""
-        B, N, k = self.words.shape
-        expected = shapes | {"lengths": (B,)}
-        if self.span_scores is not None:
-            expected["span_scores"] = (B, N + 1, N + 1)
-        for name, shape in expected.items():
-            found = tuple(getattr(self, name).shape)
-            if found != shape:
-                raise ValueError(
-                    f"{name} has shape {found}, but root {tuple(self.root.shape)} and words {(B, N, k)} need {shape}"
-                )
-        if B and not (int(self.lengths.min()) >= 1 and int(self.lengths.max()) <= N):
-            raise ValueError(f"lengths must lie between 1 and {N}, the number of word positions")
-
     @abstractmethod
     def start(self) -> Tensor:
         """(B, N, n) log p(A) p(w_p | A), of the whole sentence as an A headed by word p."""
@@ -217,7 +202,7 @@ class BilexicalPCFG(LexicalisedPCFG):
     def __post_init__(self) -> None:
         (B, N, r), n, m = self.words.shape, self.nonterminals, self.head_child.shape[0]
         shapes: dict[str, tuple[int, ...]] = {"root_words": (B, N, n), "components": (B, N, n, r)}
-        self._check(shapes | {"head_child": (m, r), "other_child": (2, m, r)})
+        self.check_shapes(len(self.words), shapes | {"head_child": (m, r), "other_child": (2, m, r)})
 
     @property
     def preterminals(self) -> int:

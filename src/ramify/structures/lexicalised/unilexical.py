@@ -36,7 +36,7 @@ class UnilexicalPCFG(LexicalisedPCFG):
 
     def __post_init__(self) -> None:
         (B, N, m), n = self.words.shape, self.nonterminals
-        self._check({"rules": (B, N, n, 2, m, m)})
+        self.check_shapes(len(self.words), {"rules": (B, N, n, 2, m, m)})
 
     @property
     def preterminals(self) -> int:
