@@ -56,10 +56,10 @@ register_engine(SpanTrees, "reference", Engine(log_partition))
 class ContrastiveBrackets(Model):
     """The score of a span depends on its first and its last word."""
 
-    def __init__(self, words: int, width: int = 16) -> None:
+    def __init__(self, words: int, size: int = 16) -> None:
         super().__init__()
         self.words = words
-        self.first, self.last = nn.Embedding(words, width), nn.Embedding(words, width)
+        self.first, self.last = nn.Embedding(words, size), nn.Embedding(words, size)
 
     def forward(self, word_ids: Tensor, lengths: Tensor) -> SpanTrees:
         """The distribution over the trees of sentences (B, N)."""
@@ -94,5 +94,5 @@ SENTENCES = [
 ]
 
 if __name__ == "__main__":
-    parser = ramify.fit([line.split() for line in SENTENCES], model="contrastive", epochs=30, width=8)
+    parser = ramify.fit([line.split() for line in SENTENCES], model="contrastive", epochs=30, size=8)
     print(parser("the old dog saw a man").tree)

@@ -14,7 +14,7 @@ import ramify
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError, Stopped
-from ramify.training.settings import Settings
+from ramify.training.settings import Settings, load_settings
 
 SMALL = {"preterminals": 8, "nonterminals": 4, "epochs": 2, "batch_size": 8}
 FAMILIES = {
@@ -105,8 +105,9 @@ def test_the_curriculum_begins_with_short_sentences(treebank, tmp_path):
 
 
 def test_only_c_pcfg_has_a_curriculum_unless_it_is_asked_for():
-    assert Settings(model="c-pcfg").longest_in(3) == 32
-    assert Settings(model="n-pcfg").longest_in(3) is None
+    assert load_settings(None, {"model": "c-pcfg"}).longest_in(3) == 32
+    assert load_settings(None, {"model": "c-pcfg", "curriculum": 10}).longest_in(3) == 12
+    assert load_settings(None, {"model": "n-pcfg"}).longest_in(3) is None
     assert Settings(model="tn-pcfg", curriculum=10).longest_in(1) == 10
 
 

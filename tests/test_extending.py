@@ -47,7 +47,7 @@ def test_the_distribution_is_that_of_all_trees(family):
 
 def test_the_family_is_trained_saved_loaded_parsed_with_and_scored(family, tmp_path):
     sentences = [line.split() for line in family.SENTENCES] * 4
-    parser = ramify.fit(sentences, model="contrastive", epochs=3, width=4, seed=1)
+    parser = ramify.fit(sentences, model="contrastive", epochs=3, size=4, seed=1)
     assert isinstance(parser.model, family.ContrastiveBrackets)
     parser.save(tmp_path / "model")
     again = ramify.load(tmp_path / "model")
@@ -69,7 +69,7 @@ def test_the_family_is_trained_saved_loaded_parsed_with_and_scored(family, tmp_p
 def test_the_family_trains_in_a_folder_and_resumes(family, tmp_path):  # noqa: ARG001
     data = tmp_path / "text.txt"
     data.write_text("\n".join(["the dog saw a cat", "a cat saw the old dog", "the man saw it"] * 10))
-    given = {"model": "contrastive", "width": 4, "seed": 3}
+    given = {"model": "contrastive", "size": 4, "seed": 3}
     whole = ramify.train(data, tmp_path / "whole", epochs=2, **given)
     ramify.train(data, tmp_path / "parts", epochs=1, **given)
     parts = ramify.train(data, tmp_path / "parts", epochs=2, resume=True)
@@ -83,8 +83,8 @@ def test_the_family_trains_in_a_folder_and_resumes(family, tmp_path):  # noqa: A
 def test_an_option_of_another_family_is_refused(family, tmp_path):  # noqa: ARG001
     with pytest.raises(ramify.RamifyError, match="contrastive has no option rank"):
         ramify.fit([["a", "b"]] * 4, model="contrastive", rank=3)
-    with pytest.raises(ramify.RamifyError, match="'width' is not a setting"):
-        ramify.fit([["a", "b"]] * 4, width=3)
+    with pytest.raises(ramify.RamifyError, match="'size' is not a setting"):
+        ramify.fit([["a", "b"]] * 4, size=3)
 
 
 def test_a_name_is_registered_once(family):

@@ -129,7 +129,7 @@ def test_scores_are_sums_of_posteriors_or_counts_of_trees(folder):
     words = corpus.parses[place].words
     analysis = teacher.analyse(list(words))
     for focus_on in ("posteriors", "trees"):
-        table = scores_of_teachers(members, corpus, focus_on).of([place])[0].numpy()
+        table = scores_of_teachers(members, [corpus], focus_on).of([place])[0].numpy()
         expected = np.zeros((len(words) + 1, len(words) + 1))
         if focus_on == "posteriors":
             expected += np.triu(analysis.posteriors, 2)
@@ -196,7 +196,7 @@ def test_sentences_left_out_by_a_curriculum_keep_their_own_scores(folder, monkey
 
 def test_a_sentence_without_a_tree_is_named(folder):
     line = (folder / "text.txt").read_text().splitlines()[0]
-    with pytest.raises(RamifyError, match=r"left\.trees: has no tree for sentences, training sentence 2 \(quite new\)"):
+    with pytest.raises(RamifyError, match=r"left\.trees: has no tree for sentences, sentence 2 \(quite new\)"):
         ramify.fit([line, "quite new", line, line], dev=[line], teachers=[folder / "left.trees"], **SMALL)
 
 

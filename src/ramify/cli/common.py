@@ -106,9 +106,9 @@ BranchingPrior = Annotated[
     ),
 ]
 Decoder = Annotated[
-    Literal["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample"],
+    Literal["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample", "biased"],
     typer.Option(
         help="Most expected brackets, or labelled brackets; the best parse, or of low-rank grammars the best with its "
-        "rank components; a parse drawn by its probability."
+        "rank components; a parse drawn by its probability; the published, biased read-out of prpn and on-lstm."
     ),
 ]

@@ -18,7 +18,8 @@ from ramify.training.settings import presets
 
 DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
 MODEL = (
-    "model", "nonterminals", "preterminals", "rank", "embedding", "activation", "initialisation", "gain",
+    "model", "nonterminals", "preterminals", "rank", "embedding", "width", "layers", "activation", "initialisation",
+    "gain",
 )  # fmt: skip
 RUN = ("checkpoint_minutes", "device")
 

@@ -18,6 +18,7 @@ from ramify.decoding.dependencies import HeadDecoder, decode_heads
 from ramify.errors import RamifyError
 from ramify.models import GenerativeModel, Model
 from ramify.models.batches import WordIds, memory_batches, padded
+from ramify.models.distances import BIASED, DistanceModel
 from ramify.models.lexicalised import LexicalisedGrammar
 from ramify.structures.distribution import Marginals, Tree, spans_not_in
 from ramify.structures.fallback import reliable_log_partition, reliable_marginals
@@ -25,7 +26,7 @@ from ramify.structures.lexicalised import LexicalisedPCFG
 from ramify.structures.low_rank import MOST_RULES, LowRankPCFG
 from ramify.structures.pcfg import PCFG
 
-DECODERS = (*BY_POSTERIORS, "viterbi", "viterbi-rank", "sample")
+DECODERS = (*BY_POSTERIORS, "viterbi", "viterbi-rank", "sample", BIASED)
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,13 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: 
     if seed < 0:
         raise RamifyError(f"seed is {seed}, but must be at least 0.")
     if not isinstance(grammar, GenerativeModel):
-        if decoder != "mbr":
+        if decoder == BIASED and not (isinstance(grammar, DistanceModel) and BIASED in grammar.read_outs):
+            raise RamifyError(f"The decoder {BIASED} is for prpn and on-lstm; use mbr for {type(grammar).__name__}.")
+        if decoder not in ("mbr", BIASED):
             raise RamifyError(f"The decoder {decoder} needs a grammar; use mbr for {type(grammar).__name__}.")
         return
+    if decoder == BIASED:
+        raise RamifyError(f"The decoder {BIASED} is for models with distances between words; use mbr for a grammar.")
     n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
     if isinstance(grammar, LexicalisedGrammar) and decoder == "viterbi" and grammar.rank is not None:
         raise RamifyError(
@@ -103,9 +108,14 @@ def decode(
     `heads` says how heads are found from arc posteriors, where the model has these.
     """
     if not isinstance(grammar, GenerativeModel):
-        found = grammar.marginals(word_ids, lengths)
+        if decoder == BIASED:
+            assert isinstance(grammar, DistanceModel)
+            found = grammar.marginals(word_ids, lengths, BIASED)
+        else:
+            found = grammar.marginals(word_ids, lengths)
         found.spans.clamp_(max=1)
-        found.log_partition.fill_(math.nan)  # not log p(w)
+        if not grammar.has_likelihood:
+            found.log_partition.fill_(math.nan)
         decoded = _unlabelled if found.best_label is None else _by_posteriors
         trees = mbr(without(forbidden, found), lengths, branching_prior)
         return _with_heads([decoded(found, b, spans) for b, spans in enumerate(trees)], found, heads)
@@ -227,18 +237,21 @@ def _marginals(pcfg: PCFG | LexicalisedPCFG) -> tuple[Marginals, Tensor]:
 
 @torch.no_grad()
 def log_probabilities(
-    grammar: GenerativeModel, sentences: Sequence[WordIds], where: Sequence[str] = (), unknown_open: bool = False
+    model: Model, sentences: Sequence[WordIds], where: Sequence[str] = (), unknown_open: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """log p(w) of each sentence in order, minus infinity if it is empty, and whether it needed log space.
 
     Of a compound grammar a lower bound. With `unknown_open` any word may stand where the sentence has an unknown one:
-    the probability of the known words. `where` names each sentence in warnings.
+    the probability of the known words, which only a grammar has. `where` names each sentence in warnings.
     """
-    grammar = grammar.for_parsing()
+    model = model.for_parsing()
     result, in_log_space = np.full(len(sentences), -np.inf), np.zeros(len(sentences), np.bool_)
-    for places in memory_batches(grammar, list(map(len, sentences)), where):
-        word_ids, lengths = padded([sentences[place] for place in places], grammar.device)
-        pcfg, cost = grammar.with_cost(word_ids, lengths)
+    for places in memory_batches(model, list(map(len, sentences)), where):
+        word_ids, lengths = padded([sentences[place] for place in places], model.device)
+        if not isinstance(model, GenerativeModel):
+            result[places] = model.objective(word_ids, lengths).cpu().numpy()
+            continue
+        pcfg, cost = model.with_cost(word_ids, lengths)
         if unknown_open:
             pcfg = pcfg.with_any_word(word_ids == 0)
         found, again = reliable_log_partition(pcfg)

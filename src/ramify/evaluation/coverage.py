@@ -23,19 +23,19 @@ class Likelihood:
     sentences: int = 0
     count: UnknownCount = NO_WORDS
     log_probability: float = 0.0
-    known_log_probability: float = 0.0
-    """Of the known words, with any word at the places of the others; of a compound grammar a lower bound, too"""
+    known_log_probability: float | None = 0.0
+    """Of the known words, with any word at the places of the others; of a compound grammar a lower bound, too; None for
+    a model that cannot leave words open"""
     spelling_log_probability: float | None = 0.0
     """Of the unknown words, given that they are unknown; None without a model of spelling"""
 
     def __add__(self, other: Likelihood) -> Likelihood:
-        spelling = (self.spelling_log_probability, other.spelling_log_probability)
         return Likelihood(
             self.sentences + other.sentences,
             self.count + other.count,
             self.log_probability + other.log_probability,
-            self.known_log_probability + other.known_log_probability,
-            None if spelling[0] is None or spelling[1] is None else spelling[0] + spelling[1],
+            _sum(self.known_log_probability, other.known_log_probability),
+            _sum(self.spelling_log_probability, other.spelling_log_probability),
         )
 
     @property
@@ -52,8 +52,10 @@ class Likelihood:
         return perplexity_of_total(total, self.count.words + self.sentences)
 
     @property
-    def perplexity_of_known_words(self) -> float:
+    def perplexity_of_known_words(self) -> float | None:
         """Without the unknown words, which do not count as places either."""
+        if self.known_log_probability is None:
+            return None
         return perplexity_of_total(self.known_log_probability, self.count.known + self.sentences)
 
 
@@ -70,7 +72,8 @@ class Coverage:
     """In percent"""
     perplexity_with_spelling: float | None
     """None for a model that came without a model of spelling"""
-    perplexity_of_known_words: float
+    perplexity_of_known_words: float | None
+    """None for a model that cannot leave words open"""
     perplexity_signature: str | None
     """Perplexities can be compared where this is the same; None of a mean over different ones"""
 
@@ -91,9 +94,13 @@ class Coverage:
 
     def figures(self) -> str:
         """The two other perplexities, in words."""
-        spelling = self.perplexity_with_spelling
-        parts = ["" if spelling is None else f"with spelling {shown(spelling)}"]
-        return ", ".join(filter(None, [*parts, f"of known words {shown(self.perplexity_of_known_words)}"]))
+        named = {"with spelling": self.perplexity_with_spelling, "of known words": self.perplexity_of_known_words}
+        return ", ".join(f"{name} {shown(found)}" for name, found in named.items() if found is not None)
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    """None where one is not known."""
+    return None if first is None or second is None else first + second
 
 
 NOT_COMPARABLE = (

@@ -33,6 +33,12 @@ class Model(nn.Module, ABC):
     allows_dropout: ClassVar[bool] = True
     takes_span_scores: ClassVar[bool] = False
     """Whether `objective` takes `span_scores`, so that training can be focused on what other parsers agree on"""
+    needs_teachers: ClassVar[bool] = False
+    """Whether `objective` needs `span_scores`, those of the dev set too: the model only learns from other parsers"""
+    divides_work: ClassVar[bool] = False
+    """Whether `objective` divides its work among the cores itself, so that torch's own loops should run on one"""
+    betas: ClassVar[tuple[float, float]] = (0.75, 0.999)
+    """Of Adam; the default is that of Yang et al. (2021)"""
     words: int
     """Size of the vocabulary"""
 
@@ -47,27 +53,33 @@ class Model(nn.Module, ABC):
     ) -> Tensor:
         """(B,) what training maximises, for sentences (B, N) padded with any valid word number; differentiable.
 
-        With `noise` it may be a random estimate, as in a training step; without, as on a dev set, it is not. `dropout`
-        is the share of units that a training step leaves out, for which there must be noise. `span_scores`
-        (B, N+1, N+1) favour spans; they are given only to models that take them, so the others need no such argument.
+        With `noise` it may be a random estimate, as in a training step; without, as on a dev set, it is not. Nothing
+        else may be random, so that a run can be resumed. `dropout` is the share of units that a training step leaves
+        out, for which there must be noise. `span_scores` (B, N+1, N+1) favour spans; they are given only to models that
+        take them, so the others need no such argument.
         """
 
     @abstractmethod
     def marginals(self, word_ids: Tensor, lengths: Tensor) -> Marginals:
         """Span posteriors, without gradients, for sentences (B, N); labels and tags where the model has them.
 
-        A model that has only trees gives their spans as ones and all others as zeros.
+        A model that has only trees gives their spans as ones and all others as zeros. With a likelihood,
+        `log_partition` is the objective; else it has no meaning.
         """
 
     def learner(self, learning_rate: float, clip: float) -> Learner:
-        """What moves the parameters: Adam with the betas of Yang et al. (2021)."""
+        """What moves the parameters: Adam."""
         from ramify.models.adam import AdamLearner
 
-        return AdamLearner(self.parameters(), learning_rate, (0.75, 0.999), clip)
+        return AdamLearner(self.parameters(), learning_rate, self.betas, clip)
 
     def described(self) -> str:
         """Its kind and size, for messages."""
         return f"this {type(self).__name__}"
+
+    def sizes(self) -> dict[str, int]:
+        """What its size is measured by, for messages."""
+        return {}
 
     def label_names(self) -> tuple[str, ...]:
         """Names of the symbols over spans, by number; one for models without labels."""
@@ -104,9 +116,9 @@ class Model(nn.Module, ABC):
         return next(iter((*self.parameters(), *self.buffers()))).device
 
     @classmethod
-    def default_curriculum(cls) -> int | None:
-        """The longest sentence of the first epoch, if the family starts with short ones; one word more each epoch."""
-        return None
+    def default_settings(cls) -> dict[str, Any]:
+        """Settings of a run, by name, in which the family differs from the general defaults."""
+        return {}
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ramify.models.compound import LATENT
 from ramify.models.n_pcfg import NPCFG
 
@@ -10,9 +12,9 @@ class CPCFG(NPCFG):
     """The N-PCFG's networks with z joined to every symbol's embedding, and an encoder of sentences."""
 
     @classmethod
-    def default_curriculum(cls) -> int:
-        """Sentences of 30 words in the first epoch (Kim et al. 2019, sec. 3.2)."""
-        return 30
+    def default_settings(cls) -> dict[str, Any]:
+        """Sentences of at most 30 words in the first epoch (Kim et al. 2019, sec. 3.2)."""
+        return {"curriculum": 30}
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ class GenerativeModel(Model):
 
     has_likelihood = True
     takes_span_scores = True
+    divides_work = True
     is_simple = False
     """Whether every nonterminal is its own rank component (low-rank rules without a head)"""
     rank: int | None
@@ -79,6 +80,11 @@ class GenerativeModel(Model):
     def described(self) -> str:
         """Its kind and size, for messages."""
         return f"a grammar with {self.nonterminals:,} + {self.preterminals:,} symbols"
+
+    def sizes(self) -> dict[str, int]:
+        """Nonterminals, preterminals and, where there is one, the rank."""
+        sizes = {"nonterminals": self.nonterminals, "preterminals": self.preterminals}
+        return sizes if self.rank is None or self.is_simple else sizes | {"rank": self.rank}
 
     def label_names(self) -> tuple[str, ...]:
         """`NT-0`, `NT-1` and so on."""

@@ -60,6 +60,17 @@ def state_network(embedding: int, latent: int = 0, blocks: int = 2) -> list[nn.M
     return [SymbolLayer(embedding, latent, embedding), *(Residual(embedding) for _ in range(blocks))]
 
 
+def dropped_out(x: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
+    """Without a share of its numbers, the others scaled so that the expectation stays the same.
+
+    The noise that a training step is given decides which, so that a resumed run draws the same; without, nothing goes.
+    """
+    if not share or noise is None:
+        return x
+    kept = torch.empty(x.shape).bernoulli_(1 - share, generator=noise)
+    return x * kept.div_(1 - share).to(x.device)
+
+
 def initialise(network: nn.Module, how: str) -> None:
     """Draw every matrix anew, embeddings too; `own` leaves what the layers began with."""
     if how not in INITIALISATIONS:

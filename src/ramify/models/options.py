@@ -28,6 +28,10 @@ class ModelOptions:
     preterminals: int = setting(60, "Number of preterminals p.")
     rank: int | None = setting(None, "Rank d of the rule tensor \\[default: p if p > 200, else 200].")
     embedding: int | None = setting(None, "Size of the symbol embeddings \\[default: 256; sn-pcfg and sc-pcfg 512].")
+    width: int | None = setting(
+        None, "Size of the hidden layers of structformer, on-lstm, prpn, diora and crf \\[default: the family's]."
+    )
+    layers: int | None = setting(None, "Number of layers of structformer, on-lstm and crf \\[default: the family's].")
     compound: bool = setting(
         False, "Separate rules for every sentence, as c-pcfg has; for tn-pcfg, n-pcfg and sn-pcfg."
     )

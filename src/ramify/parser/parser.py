@@ -202,9 +202,11 @@ class Parser(TreeParser):
     def score_many(self, sentences: Iterable[GivenSentence | Pause], max_length: int | None = None) -> Iterator[Scored]:
         """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
         check_positive("max_length", max_length)
+        if not self.has_likelihood:
+            raise RamifyError(f"{type(self.model).__name__} gives sentences no probability; score with another model.")
         for window in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
-            found, in_log_space = log_probabilities(self.generative, encoded, [sentence.where for sentence in window])
+            found, in_log_space = log_probabilities(self._ready, encoded, [sentence.where for sentence in window])
             likelihoods = self.likelihoods_given(window, found.tolist(), too_long)
             for place, (sentence, likelihood) in enumerate(zip(window, likelihoods, strict=True)):
                 failure = "too long" if place in too_long else _failure(float(found[place]), len(encoded[place]))
@@ -216,10 +218,12 @@ class Parser(TreeParser):
         """What is known of sentences whose log p(w) was computed already, with what allows for their unknown words."""
         unknown = [self.vocabulary.unknown(sentence.words) for sentence in sentences]
         places = [place for place, words in enumerate(unknown) if words and place not in too_long]
-        known = list(log_p)
-        encoded = [self.vocabulary.encode(sentences[place].words) for place in places]
-        opened, _ = log_probabilities(self.generative, encoded, unknown_open=True)
-        for place, log_probability in zip(places, opened.tolist(), strict=True):
+        known: list[float | None] = list(log_p)
+        opened: list[float | None] = [None] * len(places)
+        if isinstance(self._ready, GenerativeModel):
+            encoded = [self.vocabulary.encode(sentences[place].words) for place in places]
+            opened = log_probabilities(self._ready, encoded, unknown_open=True)[0].tolist()
+        for place, log_probability in zip(places, opened, strict=True):
             known[place] = log_probability
         return [
             Likelihood(

@@ -170,8 +170,10 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"unknown {summary.unknown} in training, {summary.dev_unknown} on dev{rule}"
     sizes = "".join(f", {name} {size:,}" for name, size in summary.sizes.items())
     yield f"model   {summary.model}{sizes}: {summary.parameters:,} parameters"
-    if summary.teachers:
+    if summary.focus is not None:
         yield f"focus   {summary.focus:g} on the spans of {', '.join(summary.teachers)}"
+    elif summary.teachers:
+        yield f"learns  the spans of {', '.join(summary.teachers)}"
     done = f", {summary.epochs_done:,} done before" if summary.epochs_done else ""
     yield f"epochs  {summary.epochs:,} at most{done}"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -47,12 +47,12 @@ class SpanScores:
         return list(accumulate((N * (N - 1) // 2 for N in self.lengths), initial=0))
 
     def of(self, places: Sequence[int]) -> Tensor:
-        """(B, N+1, N+1) for sentences of one length N; zero for what is not a span of two words or more."""
-        N = self.lengths[places[0]]
-        rows, columns = np.triu_indices(N + 1, 2)
+        """(B, N+1, N+1) for sentences of at most N words; zero for what is not a span of two words or more."""
+        N = max(self.lengths[place] for place in places)
         scores = np.zeros((len(places), N + 1, N + 1), np.float32)
         for table, place in zip(scores, places, strict=True):
-            table[rows, columns] = self.values[self.starts[place] : self.starts[place + 1]]
+            spans = np.triu_indices(self.lengths[place] + 1, 2)
+            table[spans] = self.values[self.starts[place] : self.starts[place + 1]]
         return torch.from_numpy(scores)
 
     def save(self, folder: Path) -> None:
@@ -68,23 +68,24 @@ class SpanScores:
 
 
 def scores_of_teachers(
-    teachers: Sequence[Member], train: Corpus, focus_on: str, on_teacher: OnTeacher = lambda *_: None
+    teachers: Sequence[Member], corpora: Sequence[Corpus], focus_on: str, on_teacher: OnTeacher = lambda *_: None
 ) -> SpanScores:
-    """What the teachers, one after another, find in the training sentences, given as words alone."""
-    scores = SpanScores([len(parse) for parse in train.parses], np.zeros(0, np.float32))
+    """What the teachers, one after another, find in all sentences of some corpora, given as words alone."""
+    sentences = [
+        Sentence.from_tokens(parse.words, where=f"{corpus.source}, sentence {place}")
+        for corpus in corpora
+        for place, parse in enumerate(corpus.parses, start=1)
+    ]
+    scores = SpanScores([len(sentence.words) for sentence in sentences], np.zeros(0, np.float32))
     values = np.zeros(scores.starts[-1], np.float32)
-    total = len(teachers) * len(train)
+    total = len(teachers) * len(sentences)
     for number, teacher in enumerate(teachers):
-        sentences = (
-            Sentence.from_tokens(parse.words, where=f"{train.source}, training sentence {place}")
-            for place, parse in enumerate(train.parses, start=1)
-        )
         place = 0
-        while window := list(islice(sentences, WINDOW)):
-            for view in teacher.views(window):
+        while place < len(sentences):
+            for view in teacher.views(sentences[place : place + WINDOW]):
                 N = scores.lengths[place]
                 table = table_of(view.spans, N) if focus_on == "trees" else view.posteriors
                 values[scores.starts[place] : scores.starts[place + 1]] += table[np.triu_indices(N + 1, 2)]
                 place += 1
-            on_teacher(number * len(train) + place, total)
+            on_teacher(number * len(sentences) + place, total)
     return SpanScores(scores.lengths, values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,7 +99,7 @@ def train_epoch(
         position.seconds += time.perf_counter() - started
         if math.isnan(position.log_probability):
             raise RamifyError(
-                f"Training broke down in epoch {position.epoch} (log p(w) is not a number); lower the learning rate."
+                f"Training broke down in epoch {position.epoch} (the loss is not a number); lower the learning rate."
             )
         on_step(Progress.at(position, len(sentences)))
     learner.finish_epoch()
@@ -120,13 +121,13 @@ def train_step(
 ) -> Tensor:
     """One step up the objective of a batch (B, N), such as log p(w); gives it (B,) from before the step.
 
-    `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. On a CPU the heavy
-    parts are spread over the cores in pieces; what is between them is too small for threads.
+    `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. Where a model
+    divides its work among the cores itself, what is left is too small for torch's threads.
     """
     focused = {} if span_scores is None else {"span_scores": span_scores}
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
-    with torch_on_one_core():
+    with torch_on_one_core() if grammar.divides_work else nullcontext():
         objective = grammar.objective(word_ids, lengths, noise, dropout, **focused)
         learner.update(objective)
     return objective.detach()

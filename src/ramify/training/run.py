@@ -16,8 +16,8 @@ from ramify.corpus.reading import Corpus
 from ramify.decoding.decoders import log_probabilities
 from ramify.errors import RamifyError
 from ramify.evaluation.scores import perplexity
-from ramify.models import FAMILIES, GenerativeModel, Model
-from ramify.models.batches import check_fits, check_tables_fit, memory_batches, padded
+from ramify.models import FAMILIES, Model
+from ramify.models.batches import WordIds, check_fits, check_tables_fit, memory_batches, padded
 from ramify.parser.evaluate import evaluate
 from ramify.parser.loading import load_single
 from ramify.parser.members import GivenMember, check_member, open_member
@@ -196,7 +196,7 @@ class _Run:
         while not is_finished(position.records, settings):
             train_epoch(model, learner, sentences, settings, position, on_step, focus)
             store.save(model, learner, position)  # before the dev set, which may take long
-            self._finish_epoch(position, store, stop)
+            self._finish_epoch(position, store, stop, focus)
             record = position.records[-1]
             position = position.next_epoch()
             store.save(model, learner, position)
@@ -212,19 +212,21 @@ class _Run:
         """What the teachers find, kept with the run; None for a run without teachers."""
         if not self._teacher_names:
             return None
-        scores = store.span_scores([len(parse) for parse in self.data.train.parses])
+        # Those of the dev set follow those of the training set.
+        corpora = [self.data.train, self.data.dev] if self.stored.model.needs_teachers else [self.data.train]
+        scores = store.span_scores([len(parse) for corpus in corpora for parse in corpus.parses])
         if scores is None:
 
             def on_window(done: int, total: int) -> None:
                 on_teacher(done, total)
                 stop.obey()
 
-            scores = scores_of_teachers(self._teachers, self.data.train, self.settings.focus_on, on_window)
+            scores = scores_of_teachers(self._teachers, corpora, self.settings.focus_on, on_window)
             store.keep_span_scores(scores)
         self._teachers = []  # their memory is needed
         return scores
 
-    def _finish_epoch(self, position: Position, store: RunStore, stop: _Stop) -> None:
+    def _finish_epoch(self, position: Position, store: RunStore, stop: _Stop, focus: SpanScores | None) -> None:
         """Judge the model and keep it if it is the best so far. Repeated, it leaves the same files."""
         started = time.perf_counter()
         progress = Progress.at(position, len(self.data.train))
@@ -235,7 +237,7 @@ class _Run:
             "epoch": position.epoch,
             "train_perplexity": seen if math.isfinite(seen) else None,
             "sentences_per_second": round(progress.sentences_per_second, 2),
-            **judge(self.stored.model, self.data, stop.obey),
+            **judge(self.stored.model, self.data, focus, stop.obey),
             "seconds": round(position.seconds + time.perf_counter() - started, 2),
         }
         if not math.isfinite(dev_measure(record)):
@@ -273,8 +275,14 @@ def _check_teachers(teachers: Sequence[GivenMember], settings: Settings, resumed
         raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put it into one.")
     if settings.focus is not None and not teachers and not resumed:
         raise RamifyError("focus has no effect without teachers; give teachers, or leave it out.")
-    if teachers and not FAMILIES[settings.model].takes_span_scores:
+    family = FAMILIES[settings.model]
+    if teachers and not family.takes_span_scores:
         raise RamifyError(f"{settings.model} cannot be focused: its loss takes no span scores; leave out the teachers.")
+    if family.needs_teachers:
+        if not teachers and not resumed:
+            raise RamifyError(f"{settings.model} learns from the trees of other parsers; give teachers.")
+        if settings.focus is not None or settings.focus_decay != 1:
+            raise RamifyError(f"{settings.model} learns from its teachers alone; leave out focus and focus_decay.")
     for teacher in teachers:
         check_member(teacher)
 
@@ -316,25 +324,37 @@ def dev_measure(record: dict[str, Any]) -> float:
     return float(record["dev_loss"] if record["dev_perplexity"] is None else record["dev_perplexity"])
 
 
-def judge(model: Model, data: Data, on_sentence: Callable[[], None] = lambda: None) -> dict[str, Any]:
-    """Perplexity or loss on the dev set, by which the epoch is chosen; F1 where there are trees is only reported."""
+def judge(
+    model: Model, data: Data, focus: SpanScores | None = None, on_sentence: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """Perplexity or loss on the dev set, by which the epoch is chosen; F1 where there are trees is only reported.
+
+    `focus` has the span scores of the training set and, for a model that needs them, those of the dev set after them.
+    """
     record: dict[str, Any] = {}
     if data.dev.has_trees:
         parser = Parser(model, data.vocabulary)
         result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence, with_coverage=False)
         record = {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
     encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]
-    if not (model.has_likelihood and isinstance(model, GenerativeModel)):
-        return {**record, "dev_perplexity": None, "dev_loss": _loss(model, encoded)}
+    if not model.has_likelihood:
+        first = len(data.train) if model.needs_teachers else None
+        return {**record, "dev_perplexity": None, "dev_loss": _loss(model, encoded, focus, first)}
     if not record:
         record = {"dev_perplexity": perplexity(log_probabilities(model, encoded)[0], list(map(len, encoded)))}
     return record
 
 
 @torch.no_grad()
-def _loss(model: Model, sentences: Sequence[Any]) -> float:
-    """Minus the mean objective per sentence."""
+def _loss(model: Model, sentences: Sequence[WordIds], focus: SpanScores | None, first: int | None) -> float:
+    """Minus the mean objective per sentence, with the span scores from the place `first` on if that is given."""
     total = 0.0
     for places in memory_batches(model, list(map(len, sentences))):
-        total -= float(model.objective(*padded([sentences[place] for place in places], model.device)).sum())
+        batch = padded([sentences[place] for place in places], model.device)
+        if focus is None or first is None:
+            objective = model.objective(*batch)
+        else:
+            scores = focus.of([first + place for place in places]).to(model.device)
+            objective = model.objective(*batch, span_scores=scores)
+        total -= float(objective.sum())
     return total / len(sentences)

@@ -86,6 +86,8 @@ class Settings(ModelOptions):
             "nonterminals",
             "rank",
             "embedding",
+            "width",
+            "layers",
             "epochs",
             "batch_size",
             "batch_tokens",
@@ -142,8 +144,7 @@ class Settings(ModelOptions):
 
     def longest_in(self, epoch: int) -> int | None:
         """The longest sentence to train on in an epoch; None without a curriculum."""
-        first = self.curriculum or FAMILIES[self.model].default_curriculum()
-        return None if first is None else first + epoch - 1
+        return None if self.curriculum is None else self.curriculum + epoch - 1
 
 
 def _one_of(name: str, value: str, known: Any) -> None:
@@ -199,7 +200,9 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
 def load_settings(
     config: str | Path | None, given: dict[str, Any], earlier: Settings | None = None, preset: str | None = None
 ) -> Settings:
-    """Defaults, then a preset by its name, then the TOML file, then what was given by hand (None means not given).
+    """Defaults, those of the family, a preset by its name, the TOML file, what was given by hand (None: not given).
+
+    Each takes precedence over the ones before it.
 
     The settings of an `earlier` run to be resumed take the place of the defaults and cannot be changed.
     """
@@ -211,6 +214,8 @@ def load_settings(
     if config is not None:
         chosen |= _sourced(_from_toml(Path(config)), str(config))
     chosen |= _sourced({name: value for name, value in given.items() if value is not None}, "settings")
+    if earlier is None:
+        chosen = _family_defaults(chosen) | chosen
     settings = _with(earlier or Settings(), chosen)
     for name in (chosen.keys() | {"further_options"}) - FREE_TO_CHANGE if earlier else ():
         if getattr(earlier, name) != getattr(settings, name):
@@ -219,6 +224,15 @@ def load_settings(
                 "leave it out, or begin another run in another folder."
             )
     return settings
+
+
+def _family_defaults(chosen: dict[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
+    """Those of the family that was chosen; a batch is measured in sentences or in words, not in both."""
+    model, _ = chosen.get("model", (Settings.model, ""))
+    defaults = FAMILIES[model].default_settings() if model in FAMILIES else {}
+    if "batch_tokens" in chosen:
+        defaults.pop("batch_size", None)
+    return _sourced(defaults, model)
 
 
 def _sourced(values: dict[str, Any], source: str) -> dict[str, tuple[Any, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.vocabulary import UnknownCount
-from ramify.models import GenerativeModel, Model
+from ramify.models import Model
 from ramify.parser.evaluate import evaluate
 from ramify.training.data import Data
 from ramify.training.settings import Settings
@@ -44,7 +44,7 @@ class Summary:
     dev_unknown: UnknownCount
     model: str
     sizes: Mapping[str, int]
-    """Nonterminals, preterminals and, where the family has one, rank"""
+    """Those of the family, such as nonterminals"""
     parameters: int
     has_likelihood: bool
     """Whether the model has a perplexity"""
@@ -53,8 +53,8 @@ class Summary:
     """By an earlier run that this one resumes"""
     teachers: tuple[str, ...] = ()
     """The parsers that a focused run follows"""
-    focus: float = 0.0
-    """How strongly it follows them in the first epoch"""
+    focus: float | None = None
+    """How strongly it follows them in the first epoch; None if there are none, or nothing else to learn from"""
 
     @property
     def read(self) -> int:
@@ -114,11 +114,6 @@ def summarise(
 ) -> Summary:
     """What is known before the first step."""
     dropped = dict(data.dropped)
-    sizes = {}
-    if isinstance(grammar, GenerativeModel):
-        sizes = {"nonterminals": grammar.nonterminals, "preterminals": grammar.preterminals}
-        if grammar.rank is not None and not grammar.is_simple:
-            sizes["rank"] = grammar.rank
     return Summary(
         source=data.train.source,
         used=len(data.train),
@@ -134,13 +129,13 @@ def summarise(
         unknown=data.unknown["train"],
         dev_unknown=data.unknown["dev"],
         model=settings.model,
-        sizes=sizes,
+        sizes=grammar.sizes(),
         parameters=sum(parameter.numel() for parameter in grammar.parameters()),
         has_likelihood=grammar.has_likelihood,
         epochs=settings.epochs,
         epochs_done=epochs_done,
         teachers=teachers,
-        focus=settings.focus_in(1) if teachers else 0.0,
+        focus=settings.focus_in(1) if teachers and not grammar.needs_teachers else None,
     )
 
 

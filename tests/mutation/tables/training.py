@@ -63,8 +63,8 @@ GROUPS = (
             Mutant("noise_for", "[seed, epoch, batch]", "[seed, batch]"),
             Mutant("Learner.update", "objective.sum() / len(objective)", "objective.sum()"),
             Mutant("GenerativeModel.objective", "distribution.log_partition() - cost", "distribution.log_partition()"),
-            Mutant("Model.learner", "(0.75, 0.999)", "(0.9, 0.999)"),
-            Mutant("Settings.longest_in", "first + epoch - 1", "first + epoch"),
+            Mutant("models.base:Model", "= (0.75, 0.999)", "= (0.9, 0.999)"),
+            Mutant("Settings.longest_in", "self.curriculum + epoch - 1", "self.curriculum + epoch"),
         ),
     ),
     Group(
