@@ -20,13 +20,13 @@ def sigmoid(x):
 
 
 def cumax(logits):
-    """Equation 6: the running total of a softmax."""
+    """The running total of a softmax."""
     weights = [exp(x - max(logits)) for x in logits]
     return [sum(weights[: k + 1]) / sum(weights) for k in range(len(weights))]
 
 
 def slow_layer(state, prefix, inputs, chunk):
-    """Hidden states and distances of one sentence, equations 1 to 5 and 9 to 15, from a state dict."""
+    """Hidden states and distances of one sentence, unit by unit, from a state dict."""
     of_input, bias, of_state = (
         state[prefix + name].numpy() for name in ("of_input.weight", "of_input.bias", "of_state.weight")
     )

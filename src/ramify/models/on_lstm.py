@@ -69,8 +69,8 @@ class OrderedLayer(nn.Module):
     def forward(self, x: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
         """(B, T, width) hidden states and (B, T) shares of the memory that each step forgets, from x (B, T, inputs).
 
-        Equations 9 to 15 of the paper. Rows of the weights: master forget and input gate, then forget, input and output
-        gate and the new content.
+        With f~ and 1 - i~ running totals of softmaxes and w = f~ i~, the gates of a unit are f^ = f w + f~ - w and
+        i^ = i w + i~ - w (section 4 of the paper). Rows of the weights: those of f~, i~, f, i, o and the new content.
         """
         by_chunk = (self.chunks, self.chunk)
         weight = dropped_out(self.of_state.weight, dropout, noise).T
