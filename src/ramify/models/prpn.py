@@ -82,6 +82,10 @@ class PRPN(NextWordModel):
         """Its kind and size, for messages."""
         return f"a PRPN, {self.width:,} wide"
 
+    def numbers_per_sentence(self, length: int) -> int:
+        """Besides what every language model keeps: gates and attention between all steps."""
+        return super().numbers_per_sentence(length) + 12 * (length + 1) ** 2
+
     @classmethod
     def default_settings(cls) -> dict[str, Any]:
         """Of the version that two cores train in about an hour on 20,000 sentences."""
