@@ -175,12 +175,13 @@ def labels_of_trees(
 
 
 def _unlabelled(found: Marginals, b: int, spans: NDArray[np.int32]) -> Decoded:
-    """The tree of a model without labels and without a likelihood: every symbol is the only one there is."""
+    """The tree of a model without labels: every symbol is the only one there is."""
     N = len(spans) + 1
     posteriors = found.spans[b, : N + 1, : N + 1].float().clamp(max=1).cpu().numpy()
     along = posteriors[spans[:, 0], spans[:, 1]]
     no_labels, no_tags = np.zeros(N - 1, np.int64), np.zeros(N, np.int64)
-    return Decoded(math.nan, posteriors, spans, no_labels, along, no_tags, np.ones(N, np.float32))
+    log_p = float(found.log_partition[b])
+    return Decoded(log_p, posteriors, spans, no_labels, along, no_tags, np.ones(N, np.float32))
 
 
 def _by_posteriors(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ramify.models.n_pcfg import NPCFG
     from ramify.models.nbl_pcfg import NBLPCFG
     from ramify.models.nl_pcfg import NLPCFG
+    from ramify.models.on_lstm import ONLSTM
+    from ramify.models.prpn import PRPN
     from ramify.models.sc_pcfg import SCPCFG
     from ramify.models.sn_pcfg import SNPCFG
     from ramify.models.td_pcfg import TDPCFG
@@ -38,6 +40,8 @@ _FAMILIES = {
     "em-pcfg": ("ramify.models.em_pcfg", "EMPCFG"),
     "nbl-pcfg": ("ramify.models.nbl_pcfg", "NBLPCFG"),
     "nl-pcfg": ("ramify.models.nl_pcfg", "NLPCFG"),
+    "on-lstm": ("ramify.models.on_lstm", "ONLSTM"),
+    "prpn": ("ramify.models.prpn", "PRPN"),
 }
 _CLASSES = {name: module for module, name in _FAMILIES.values()}
 for _point in entry_points(group="ramify.models"):
@@ -71,6 +75,8 @@ __all__ = [
     "NBLPCFG",
     "NLPCFG",
     "NPCFG",
+    "ONLSTM",
+    "PRPN",
     "SCPCFG",
     "SNPCFG",
     "TDPCFG",

@@ -34,17 +34,24 @@ class DistanceModel(Model):
         """(B, N) the distance between word t - 1 and word t of sentences (B, N); the one before the first word, where
         there is any, counts for the biased read-out only."""
 
+    def distances_and_objective(self, word_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """`distances` and, where it is a likelihood, `objective`, else numbers without a meaning (B,)."""
+        distances = self.distances(word_ids, lengths)
+        if not self.has_likelihood:
+            return distances, torch.full((len(word_ids),), torch.nan)
+        return distances, self.objective(word_ids, lengths)
+
     @torch.no_grad()
     def marginals(self, word_ids: Tensor, lengths: Tensor, read_out: str = UNBIASED) -> Marginals:
         """One for every span of the tree, zero for all others."""
         B, N = word_ids.shape
-        distances = self.distances(word_ids, lengths).cpu().numpy()
+        found, log_p = self.distances_and_objective(word_ids, lengths)
+        distances = found.cpu().numpy()
         read = split_between_words if read_out == UNBIASED else split_before_head
         spans = torch.zeros(B, N + 1, N + 1)
         for table, row, length in zip(spans, distances, lengths.tolist(), strict=True):
             for i, j in read(row[:length]):
                 table[i, j] = 1
-        log_p = self.objective(word_ids, lengths) if self.has_likelihood else torch.full((B,), torch.nan)
         return Marginals(log_p, spans.to(word_ids.device))
 
 
