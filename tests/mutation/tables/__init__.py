@@ -1,9 +1,20 @@
 """The mutants, one file for each room of the package, or for several small ones."""
 
 from tests.mutation.mutants import Group
-from tests.mutation.tables import applications, corpus, dependencies, evaluation, grammars, inference, parser, training
+from tests.mutation.tables import (
+    applications,
+    bracketings,
+    corpus,
+    dependencies,
+    evaluation,
+    grammars,
+    inference,
+    parser,
+    training,
+)
 
 GROUPS: tuple[Group, ...] = (
+    *bracketings.GROUPS,
     *corpus.GROUPS,
     *dependencies.GROUPS,
     *evaluation.GROUPS,
