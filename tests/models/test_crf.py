@@ -297,5 +297,5 @@ def test_the_command_line_trains_on_a_model_and_on_trees(folder, monkeypatch):
     result = command("train", "text.txt", "--model", "crf", "--out", "by-command", *given)
     assert result.returncode == 0, result.stderr
     config = json.loads((folder / "by-command" / "config.json").read_text())
-    assert config["grammar"] == {"words": config["grammar"]["words"], "embedding": 256, "width": 4, "layers": 2}
+    assert config["grammar"] == {"words": config["grammar"]["words"], "embedding": 128, "width": 4, "layers": 2}
     assert [teacher["name"] for teacher in config["teachers"]] == ["grammar", "right.trees"]

@@ -38,7 +38,7 @@ class CRF(Model):
     needs_teachers = True
     betas = (0.9, 0.999)
 
-    def __init__(self, words: int, embedding: int = 256, width: int = 256, layers: int = 1) -> None:
+    def __init__(self, words: int, embedding: int = 128, width: int = 128, layers: int = 1) -> None:
         super().__init__()
         for name, size in {"words": words, "embedding": embedding, "width": width, "layers": layers}.items():
             if size < 1:
