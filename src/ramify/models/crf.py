@@ -1,8 +1,8 @@
 """A tree CRF over the span scores of a bidirectional LSTM: a parser that learns from the trees of other parsers.
 
 It is the inference network of URNNG (Kim, Rush, Yu, Kuncoro, Dyer and Melis 2019, Unsupervised Recurrent Neural Network
-Grammars, sec. 2.2) without the generative half, which is what trains it there. Here teachers do: it is a small and fast
-student of one or several slow parsers.
+Grammars) without the generative half, which is what trains it there. Here teachers do: it is a small and fast student
+of one or several slow parsers.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ramify.structures.bracketings import Bracketings
 from ramify.structures.distribution import Marginals
 
 INITIAL = 0.1
-"""All parameters start out uniform between minus this and this, as in URNNG"""
+"""All parameters start out uniform between minus this and this"""
 BINARY = 1e-3
 """How far, in proportion, the posteriors of a sentence's spans may be from summing to the spans of a binary tree"""
 
 
 class CRF(Model):
-    """p(t | w) is proportional to exp of the sum of the scores s_ij of the spans of t (Kim et al. 2019, sec. 2.2).
+    """p(t | w) is proportional to exp of the sum of the scores s_ij of the spans of t (Kim et al. 2019).
 
     s_ij = v' relu(W [f_j - f_i; b_i - b_j] + c), where f_i is the state of the forward LSTM after a start symbol and
     the words before fence post i, and b_i that of the backward LSTM after an end symbol and the words from i on. All

@@ -18,7 +18,7 @@ GROUPS = (
             Mutant(
                 "bracketings.reference:inside", "torch.where(log_z > -torch.inf, log_z, -torch.inf)", "log_z.clone()"
             ),
-            Mutant("BracketingForest.edges", "self.symbol(i + 1 + edge, j, 0)", "self.symbol(i + edge, j, 0)"),
+            Mutant("BracketingForest.edges", "self.inner(i, k) + self.inner(k, j)", "self.inner(i, k)"),
             Mutant("BracketingForest.top", "self.inner(0, self.length)", "self.inner(0, self.length) * 0"),
             Mutant("Bracketings.argmax", "self.forest(b, BEST)", "self.forest(b, SUM)"),
             Mutant("Bracketings.log_weights", "self.log_potentials + self.span_scores", "self.span_scores"),

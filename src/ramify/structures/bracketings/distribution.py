@@ -1,7 +1,7 @@
 """Unlabelled binary trees weighted by the scores of their spans: a conditional random field over bracketings.
 
-The distribution of the inference network of URNNG (Kim et al. 2019b, sec. 2.2), of span-based parsers trained by
-maximum likelihood, and of uniform trees where all scores are equal.
+The distribution of the inference network of URNNG (Kim, Rush, Yu, Kuncoro, Dyer and Melis 2019), of span-based parsers
+trained by maximum likelihood, and of uniform trees where all scores are equal.
 """
 
 from __future__ import annotations
