@@ -116,9 +116,14 @@ def decode(
         found.spans.clamp_(max=1)
         if not grammar.has_likelihood:
             found.log_partition.fill_(math.nan)
-        decoded = _unlabelled if found.best_label is None else _by_posteriors
         trees = mbr(without(forbidden, found), lengths, branching_prior)
-        return _with_heads([decoded(found, b, spans) for b, spans in enumerate(trees)], found, heads)
+        if found.best_label is None:
+            posteriors = found.spans.float().cpu().numpy()  # at once: a fast model spends more on calls than on numbers
+            given = zip(found.log_partition.tolist(), posteriors, trees, strict=True)
+            result = [_unlabelled(*each) for each in given]
+        else:
+            result = [_by_posteriors(found, b, spans) for b, spans in enumerate(trees)]
+        return _with_heads(result, found, heads)
     unconstrained, cost = grammar.with_cost(word_ids, lengths)
     pcfg = unconstrained if forbidden is None else unconstrained.forbid(forbidden.mask)
     found, in_log_space = _marginals(pcfg)
@@ -174,14 +179,16 @@ def labels_of_trees(
     return [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
 
 
-def _unlabelled(found: Marginals, b: int, spans: NDArray[np.int32]) -> Decoded:
-    """The tree of a model without labels: every symbol is the only one there is."""
+def _unlabelled(log_probability: float, table: NDArray[np.float32], spans: NDArray[np.int32]) -> Decoded:
+    """The tree of a model without labels: every symbol is the only one there is.
+
+    `table` has the posteriors of the sentence's spans and may have those of padding.
+    """
     N = len(spans) + 1
-    posteriors = found.spans[b, : N + 1, : N + 1].float().clamp(max=1).cpu().numpy()
+    posteriors = table[: N + 1, : N + 1].copy()  # a view would keep the whole batch in memory
     along = posteriors[spans[:, 0], spans[:, 1]]
     no_labels, no_tags = np.zeros(N - 1, np.int64), np.zeros(N, np.int64)
-    log_p = float(found.log_partition[b])
-    return Decoded(log_p, posteriors, spans, no_labels, along, no_tags, np.ones(N, np.float32))
+    return Decoded(log_probability, posteriors, spans, no_labels, along, no_tags, np.ones(N, np.float32))
 
 
 def _by_posteriors(

@@ -15,6 +15,7 @@ from ramify.runtime.lazy import LazyRegistry, attributes_from
 if TYPE_CHECKING:
     from ramify.models.base import Model
     from ramify.models.c_pcfg import CPCFG
+    from ramify.models.crf import CRF
     from ramify.models.em_pcfg import EMPCFG
     from ramify.models.generative import GenerativeModel
     from ramify.models.grammar import Grammar, TableGrammar
@@ -42,6 +43,7 @@ _FAMILIES = {
     "nl-pcfg": ("ramify.models.nl_pcfg", "NLPCFG"),
     "on-lstm": ("ramify.models.on_lstm", "ONLSTM"),
     "prpn": ("ramify.models.prpn", "PRPN"),
+    "crf": ("ramify.models.crf", "CRF"),
 }
 _CLASSES = {name: module for module, name in _FAMILIES.values()}
 for _point in entry_points(group="ramify.models"):
@@ -70,6 +72,7 @@ def register(name: str) -> Callable[[Class], Class]:
 
 __all__ = [
     "CPCFG",
+    "CRF",
     "EMPCFG",
     "FAMILIES",
     "NBLPCFG",

@@ -3,6 +3,7 @@
 from tests.mutation.mutants import Group
 from tests.mutation.tables import (
     applications,
+    bracketings,
     corpus,
     dependencies,
     evaluation,
@@ -14,6 +15,7 @@ from tests.mutation.tables import (
 )
 
 GROUPS: tuple[Group, ...] = (
+    *bracketings.GROUPS,
     *corpus.GROUPS,
     *dependencies.GROUPS,
     *evaluation.GROUPS,
