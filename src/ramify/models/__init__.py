@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ramify.models.nl_pcfg import NLPCFG
     from ramify.models.sc_pcfg import SCPCFG
     from ramify.models.sn_pcfg import SNPCFG
+    from ramify.models.structformer import StructFormer
     from ramify.models.td_pcfg import TDPCFG
     from ramify.models.tn_pcfg import TNPCFG
 
@@ -38,6 +39,7 @@ _FAMILIES = {
     "em-pcfg": ("ramify.models.em_pcfg", "EMPCFG"),
     "nbl-pcfg": ("ramify.models.nbl_pcfg", "NBLPCFG"),
     "nl-pcfg": ("ramify.models.nl_pcfg", "NLPCFG"),
+    "structformer": ("ramify.models.structformer", "StructFormer"),
 }
 _CLASSES = {name: module for module, name in _FAMILIES.values()}
 for _point in entry_points(group="ramify.models"):
@@ -78,6 +80,7 @@ __all__ = [
     "GenerativeModel",
     "Grammar",
     "Model",
+    "StructFormer",
     "TableGrammar",
     "register",
 ]
