@@ -1,7 +1,17 @@
 """The mutants, one file for each room of the package, or for several small ones."""
 
 from tests.mutation.mutants import Group
-from tests.mutation.tables import applications, corpus, dependencies, evaluation, grammars, inference, parser, training
+from tests.mutation.tables import (
+    applications,
+    corpus,
+    dependencies,
+    evaluation,
+    grammars,
+    inference,
+    parser,
+    structformer,
+    training,
+)
 
 GROUPS: tuple[Group, ...] = (
     *corpus.GROUPS,
@@ -10,6 +20,7 @@ GROUPS: tuple[Group, ...] = (
     *grammars.GROUPS,
     *inference.GROUPS,
     *parser.GROUPS,
+    *structformer.GROUPS,
     *training.GROUPS,
     *applications.GROUPS,
 )
