@@ -70,6 +70,8 @@ def test_trees_and_probabilities_are_the_same(model: Any) -> None:
                 continue
             assert found["log_probability"] == pytest.approx(expected["log_probability"], abs=TOLERANCE)
             assert score == pytest.approx(expected["log_probability"], abs=TOLERANCE)
+        else:
+            assert found["log_probability"] is None
         for part in ("constituents", "labels", "tags"):
             assert found["posteriors"][part] == pytest.approx(expected["posteriors"][part], abs=TOLERANCE)
         for i, j, posterior in expected["posteriors"]["spans"]:
@@ -87,6 +89,7 @@ def test_scores_are_the_same(model: Any) -> None:
         assert found.perplexity == pytest.approx(expected["perplexity"], rel=TOLERANCE)
     else:
         assert found.perplexity is expected["perplexity"] is None
+        assert found.perplexity is None
 
 
 def test_prose_is_split_as_it_was() -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ramify.models.prpn import PRPN
     from ramify.models.sc_pcfg import SCPCFG
     from ramify.models.sn_pcfg import SNPCFG
+    from ramify.models.structformer import StructFormer
     from ramify.models.td_pcfg import TDPCFG
     from ramify.models.tn_pcfg import TNPCFG
 
@@ -44,6 +45,7 @@ _FAMILIES = {
     "on-lstm": ("ramify.models.on_lstm", "ONLSTM"),
     "prpn": ("ramify.models.prpn", "PRPN"),
     "crf": ("ramify.models.crf", "CRF"),
+    "structformer": ("ramify.models.structformer", "StructFormer"),
 }
 _CLASSES = {name: module for module, name in _FAMILIES.values()}
 for _point in entry_points(group="ramify.models"):
@@ -87,6 +89,7 @@ __all__ = [
     "GenerativeModel",
     "Grammar",
     "Model",
+    "StructFormer",
     "TableGrammar",
     "register",
 ]

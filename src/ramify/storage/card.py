@@ -16,7 +16,9 @@ def write_card(folder: Path, record: dict[str, Any]) -> None:
     """README.md of a model folder, from its config and the latest line of its metrics."""
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     grammar, data, settings, text = (config[part] for part in ("grammar", "data", "settings", "text"))
-    sizes = {name: grammar[name] for name in ("nonterminals", "preterminals", "rank") if name in grammar}
+    sizes = {
+        name: grammar[name] for name in ("nonterminals", "preterminals", "rank", "width", "layers") if name in grammar
+    }
     facts = {
         "Family": config["model"],
         **({", ".join(sizes).capitalize(): ", ".join(str(size) for size in sizes.values())} if sizes else {}),

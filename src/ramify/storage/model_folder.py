@@ -185,7 +185,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise RamifyError(f"{path}: the family {model[:40]!r} is not known; import or install what registers it.")
     if not known or not isinstance(config.get("words"), str):
         raise RamifyError(f"{path}: does not describe a model this version knows.")
-    for name in ("nonterminals", "preterminals", "rank", "words", "embedding", "latent"):
+    for name in ("nonterminals", "preterminals", "rank", "words", "embedding", "width", "layers", "latent"):
         value = config["grammar"].get(name, 0 if name == "words" else 1)
         lowest = 0 if name == "latent" else 1
         highest = MOST_WORDS if name == "words" else LARGEST_SIZE

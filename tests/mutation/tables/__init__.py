@@ -11,6 +11,7 @@ from tests.mutation.tables import (
     inference,
     parser,
     readers,
+    structformer,
     training,
 )
 
@@ -23,6 +24,7 @@ GROUPS: tuple[Group, ...] = (
     *inference.GROUPS,
     *parser.GROUPS,
     *readers.GROUPS,
+    *structformer.GROUPS,
     *training.GROUPS,
     *applications.GROUPS,
 )
