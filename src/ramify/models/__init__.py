@@ -15,6 +15,7 @@ from ramify.runtime.lazy import LazyRegistry, attributes_from
 if TYPE_CHECKING:
     from ramify.models.base import Model
     from ramify.models.c_pcfg import CPCFG
+    from ramify.models.diora import DIORA
     from ramify.models.em_pcfg import EMPCFG
     from ramify.models.generative import GenerativeModel
     from ramify.models.grammar import Grammar, TableGrammar
@@ -38,6 +39,7 @@ _FAMILIES = {
     "em-pcfg": ("ramify.models.em_pcfg", "EMPCFG"),
     "nbl-pcfg": ("ramify.models.nbl_pcfg", "NBLPCFG"),
     "nl-pcfg": ("ramify.models.nl_pcfg", "NLPCFG"),
+    "diora": ("ramify.models.diora", "DIORA"),
 }
 _CLASSES = {name: module for module, name in _FAMILIES.values()}
 for _point in entry_points(group="ramify.models"):
@@ -66,6 +68,7 @@ def register(name: str) -> Callable[[Class], Class]:
 
 __all__ = [
     "CPCFG",
+    "DIORA",
     "EMPCFG",
     "FAMILIES",
     "NBLPCFG",
