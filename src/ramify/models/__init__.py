@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ramify.models.base import Model
     from ramify.models.c_pcfg import CPCFG
     from ramify.models.crf import CRF
+    from ramify.models.diora import DIORA
     from ramify.models.em_pcfg import EMPCFG
     from ramify.models.generative import GenerativeModel
     from ramify.models.grammar import Grammar, TableGrammar
@@ -46,6 +47,7 @@ _FAMILIES = {
     "prpn": ("ramify.models.prpn", "PRPN"),
     "crf": ("ramify.models.crf", "CRF"),
     "structformer": ("ramify.models.structformer", "StructFormer"),
+    "diora": ("ramify.models.diora", "DIORA"),
 }
 _CLASSES = {name: module for module, name in _FAMILIES.values()}
 for _point in entry_points(group="ramify.models"):
@@ -75,6 +77,7 @@ def register(name: str) -> Callable[[Class], Class]:
 __all__ = [
     "CPCFG",
     "CRF",
+    "DIORA",
     "EMPCFG",
     "FAMILIES",
     "NBLPCFG",
