@@ -151,8 +151,8 @@ class StructFormer(DistanceModel):
         return 16 * self.width * length + attention + 2 * self.words * (length // ROUNDS + 1)
 
     def expected_seconds(self, length: int) -> float:
-        """Only the parser network runs: 2e-11 seconds for each weight of its convolutions and word, on one core."""
-        return 2e-11 * CONVOLUTIONS * KERNEL * self.width**2 * length
+        """Only the parser network runs: 3e-11 seconds for each weight of its convolutions and word, on one core."""
+        return 3e-11 * CONVOLUTIONS * KERNEL * self.width**2 * length
 
 
 class ScoreNetwork(nn.Module):
