@@ -16,7 +16,7 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import left_branching, right_branching
 from ramify.evaluation.gold import unlabelled
-from ramify.models import CRF
+from ramify.models import CRF, crf
 from ramify.models.crf import mean_posteriors
 from tests.command import ramify as command
 from tests.structures.brute_force import bracketings, spans_of
@@ -173,6 +173,19 @@ def test_every_parameter_learns_and_dropout_depends_on_the_noise_alone():
     objective(None, 0.0).sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad.abs().max() > 0, name
+
+
+def test_embeddings_and_the_states_of_every_layer_drop_out(monkeypatch):
+    dropped = []
+
+    def watched(x: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
+        dropped.append((tuple(x.shape), share, noise))
+        return x
+
+    monkeypatch.setattr(crf, "dropped_out", watched)
+    noise = torch.Generator()
+    small(layers=2)(*batch(), noise, 0.4)
+    assert dropped == [(shape, 0.4, noise) for shape in ((4, 7, 3), (4, 7, 8), (4, 7, 8))]
 
 
 def test_without_span_scores_there_is_no_objective():

@@ -103,6 +103,13 @@ def test_argmax_top_k_and_entropy(engine):
             assert tree.tags is None
 
 
+def test_the_best_tree_need_not_have_the_split_with_the_most_weight():
+    """The balanced tree weighs 1.96, and 1.4 + 1 the two trees that split after the first word."""
+    scores = torch.zeros(1, 5, 5)
+    scores[0, 0, 2] = scores[0, 2, 4] = math.log(1.4)
+    assert Bracketings(scores, torch.tensor([4])).argmax()[0].spans.tolist() == [[0, 4], [0, 2], [2, 4]]
+
+
 def test_spans_are_listed_in_preorder():
     tree = random_trees([6]).argmax()[0]
     assert sorted(tree.spans.tolist(), key=lambda span: (span[0], -span[1])) == tree.spans.tolist()
