@@ -105,17 +105,17 @@ def test_gates_by_hand():
         [0, 0, 0, 1, 1],
         [0, 0, 0, 1, 1],
     ]
-    assert slot_gates(distances, distances, 0)[0].tolist() == pytest.approx(np.array(expected))
+    assert slot_gates(distances, distances)[0].tolist() == pytest.approx(np.array(expected))
     close = torch.tensor([[0.5, 0.55, 0.5, 0.45]], dtype=torch.float64)
-    assert slot_gates(close, close, 0)[0, 3].tolist() == pytest.approx([0, 0, 0.5, 1])
-    assert slot_gates(close, close, 0)[0, 2].tolist() == pytest.approx([0.5, 0.5, 1, 1])
+    assert slot_gates(close, close)[0, 3].tolist() == pytest.approx([0, 0, 0.5, 1])
+    assert slot_gates(close, close)[0, 2].tolist() == pytest.approx([0.5, 0.5, 1, 1])
 
 
 def test_the_prediction_looks_from_the_next_word():
     distances = torch.tensor([[0.5, 0.2, 0.9]], dtype=torch.float64)
     following = torch.tensor([[0.45, 0.3, 0.95]], dtype=torch.float64)
     expected = [[0.5, 1, 1], [0, 1, 1], [1, 1, 1]]
-    assert slot_gates(following, distances, 1)[0].tolist() == pytest.approx(np.array(expected))
+    assert slot_gates(following, distances)[0].tolist() == pytest.approx(np.array(expected))
 
 
 def test_fifteen_states_are_visible():

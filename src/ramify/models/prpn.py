@@ -44,10 +44,10 @@ class PRPN(NextWordModel):
         inputs = drop_units(inputs, dropout, noise)
         distances, next_distances = self.parsing(inputs)
         window = visible(inputs.shape[1], inputs.device)
-        hidden = self._hidden_states(inputs, slot_gates(distances, distances, 0) * window)
+        hidden = self._hidden_states(inputs, slot_gates(distances, distances) * window)
         before = nn.functional.pad(hidden[:, :-1], (0, 0, 1, 0))
         scores = self.key_of_next(hidden) @ before.transpose(1, 2) / math.sqrt(self.width)
-        gates = slot_gates(next_distances, distances, 1) * window
+        gates = slot_gates(next_distances, distances) * window
         summary = gated_softmax(scores.masked_fill(~window, -torch.inf), gates) @ before
         states: Tensor = self.output(drop_units(torch.cat([hidden, summary], -1), dropout, noise))
         return states, distances
@@ -115,16 +115,17 @@ def visible(steps: int, device: torch.device) -> Tensor:
     return (lag >= 0) & (lag < SLOTS)
 
 
-def slot_gates(of_step: Tensor, distances: Tensor, ahead: int) -> Tensor:
-    """(B, T, T) how open slot i <= t is to step t: the product over inputs j = i .. t - 1 + ahead of
+def slot_gates(of_step: Tensor, distances: Tensor) -> Tensor:
+    """(B, T, T) how open slot i <= t is to step t: the product over inputs j = i .. t of
     (hardtanh(2 (of_step_t - distances_j) / RESOLUTION + 1) + 1) / 2, from distances (B, T).
 
-    Slot i holds the state before input i. The prediction after step t looks from the input ahead, by `ahead` = 1.
+    Slot i holds the state before input i. A step that reads looks from input t, so that the factor of j = t is one; a
+    step that predicts looks from the input after it.
     """
     T = distances.shape[1]
     factors = (nn.functional.hardtanh(2 * (of_step[:, :, None] - distances[:, None]) / RESOLUTION + 1) + 1) / 2
-    between = torch.ones(T, T, dtype=torch.bool, device=distances.device).tril(ahead - 1)
-    return factors.where(between, 1).flip(-1).cumprod(-1).flip(-1)
+    passed = torch.ones(T, T, dtype=torch.bool, device=distances.device).tril()
+    return factors.where(passed, 1).flip(-1).cumprod(-1).flip(-1)
 
 
 def gated_softmax(scores: Tensor, gates: Tensor) -> Tensor:
