@@ -47,7 +47,12 @@ GROUPS = (
             Mutant("PRPN.read", "slot_gates(next_distances, distances)", "slot_gates(distances, distances)"),
             Mutant("slot_gates", ".tril()", ".tril(-1)"),
             Mutant("PRPN.read", "hidden[:, :-1], (0, 0, 1, 0)", "hidden[:, 1:], (0, 0, 1, 0)"),
-            Mutant("PRPN._hidden_states", "memory[-SLOTS:]", "memory"),
+            Mutant(
+                "PRPN._hidden_states",
+                "memory[-SLOTS:]",
+                "memory",
+                equivalent="the gates of older slots are zero, so that leaving them out only saves work",
+            ),
             Mutant("PRPN._hidden_states", "of_key = of_key / math.sqrt(width)", "of_key = of_key / 1"),
             Mutant("PRPN._hidden_states", "f, i, o = cell", "i, f, o = cell"),
             Mutant("slot_gates", "[:, None]) / RESOLUTION + 1)", "[:, None]) / RESOLUTION)"),
