@@ -27,7 +27,7 @@ class ModelOptions:
     nonterminals: int | None = setting(None, "Number of nonterminals n \\[default: half of the preterminals].")
     preterminals: int = setting(60, "Number of preterminals p.")
     rank: int | None = setting(None, "Rank d of the rule tensor \\[default: p if p > 200, else 200].")
-    embedding: int | None = setting(None, "Size of the symbol embeddings \\[default: 256; sn-pcfg and sc-pcfg 512].")
+    embedding: int | None = setting(None, "Size of the embeddings of symbols or words \\[default: the family's].")
     width: int | None = setting(
         None, "Size of the hidden layers of structformer, on-lstm, prpn, diora and crf \\[default: the family's]."
     )

@@ -35,7 +35,7 @@ class Settings(ModelOptions):
     """Options of the model and settings of the run; defaults are those of Yang, Zhao and Tu (2021)."""
 
     model: str = setting("tn-pcfg", f"Family of models: {', '.join(FAMILIES)}.")
-    dropout: float = setting(0.0, "Share of the symbols that are left out of a training step, others each time.")
+    dropout: float = setting(0.0, "Share of a grammar's symbols, or a network's units, that each step leaves out.")
     seed: int = setting(0, "The same seed on the same machine gives the same model.")
     epochs: int = setting(10, "Passes through the training sentences.")
     batch_size: int = setting(DEFAULT_BATCH, "Sentences a step, all of one length.")
