@@ -7,7 +7,7 @@ import torch
 
 import ramify
 from ramify.errors import RamifyError
-from ramify.models import FAMILIES
+from ramify.models import FAMILIES, GenerativeModel
 from ramify.training.run import check_size
 from ramify.training.settings import Settings, load_settings, presets
 
@@ -16,6 +16,7 @@ MILLIONS = {
     "sn-pcfg-256": 7.9, "sn-pcfg-1024": 8.5, "sn-pcfg-4096": 10.9, "sn-pcfg-8192": 14.0,
     "nbl-pcfg": 6.2, "nl-pcfg": 14.6,
     "sc-pcfg-256": 17.5, "sc-pcfg-1024": 18.1, "sc-pcfg-4096": 20.4, "sc-pcfg-8192": 23.6,
+    "diora": 5.6,
 }  # fmt: skip
 """Parameters with 10,002 words"""
 
@@ -27,10 +28,13 @@ def test_all_are_there():
 @pytest.mark.parametrize("name", presets())
 def test_a_preset_is_loaded_and_built(name):
     settings = load_settings(None, {}, preset=name)
-    family, _, preterminals = name.partition("-pcfg")
-    assert settings.model == f"{family}-pcfg"
-    assert settings.preterminals == int(preterminals.removeprefix("-") or {"nbl": 30}.get(family, 60))
-    assert settings.nonterminals == settings.preterminals // 2
+    if issubclass(FAMILIES[settings.model], GenerativeModel):
+        family, _, preterminals = name.partition("-pcfg")
+        assert settings.model == f"{family}-pcfg"
+        assert settings.preterminals == int(preterminals.removeprefix("-") or {"nbl": 30}.get(family, 60))
+        assert settings.nonterminals == settings.preterminals // 2
+    else:
+        assert settings.model == name
     arguments = settings.model_arguments(10_002)
     check_size(settings.model, arguments)
     with torch.device("meta"):
