@@ -89,7 +89,6 @@ def test_scores_are_the_same(model: Any) -> None:
         assert found.perplexity == pytest.approx(expected["perplexity"], rel=TOLERANCE)
     else:
         assert found.perplexity is expected["perplexity"] is None
-        assert found.perplexity is None
 
 
 def test_prose_is_split_as_it_was() -> None:

@@ -16,6 +16,7 @@ MILLIONS = {
     "sn-pcfg-256": 7.9, "sn-pcfg-1024": 8.5, "sn-pcfg-4096": 10.9, "sn-pcfg-8192": 14.0,
     "nbl-pcfg": 6.2, "nl-pcfg": 14.6, "on-lstm": 25.2, "prpn": 4.3, "structformer": 38.5,
     "sc-pcfg-256": 17.5, "sc-pcfg-1024": 18.1, "sc-pcfg-4096": 20.4, "sc-pcfg-8192": 23.6,
+    "diora": 5.6,
 }  # fmt: skip
 """Parameters with 10,002 words"""
 

@@ -69,7 +69,7 @@ class Recursion:
             root = self.tensors["root"][0]
             return root / root.square().sum().sqrt(), torch.zeros((), dtype=root.dtype)
         options = [(self.inside(h, i), self.outside(h, j)) for h in range(i)]
-        options += [(self.inside(j, k), self.outside(i, k)) for k in range(j + 1, self.N + 1)]
+        options += [(self.outside(i, k), self.inside(j, k)) for k in range(j + 1, self.N + 1)]
         return self.averaged("outside", options)
 
     def objective(self, negatives: list[int]) -> Tensor:

@@ -58,10 +58,11 @@ def inside_plan(length: int, device: torch.device) -> Plan:
 
 
 def outside_plan(length: int, device: torch.device) -> Plan:
-    """The parts of an option are the inside of the sibling, on either side, and the outside of the parent.
+    """The parts of an option are the inside of the sibling and the outside of the parent.
 
-    The chart begins with the inside cells and the outside of the whole sentence. A span has a parent for every word
-    around it, so the number of options depends on its width alone.
+    The sibling is the first part if it stands on the left, the second if it stands on the right. The chart begins with
+    the inside cells and the outside of the whole sentence. A span has a parent for every word around it, so the number
+    of options depends on its width alone.
     """
     stages = []
     for width in range(length - 1, 0, -1):
@@ -71,7 +72,8 @@ def outside_plan(length: int, device: torch.device) -> Plan:
         outer = torch.where(before, word, word + width + 1)
         siblings = inside_row(length, torch.where(before, outer, j), torch.where(before, i, outer))
         parents = outside_row(length, torch.where(before, outer, i), torch.where(before, j, outer))
-        stages.append(_stage(outside_row(length, i, j), siblings, parents))
+        first, second = torch.where(before, siblings, parents), torch.where(before, parents, siblings)
+        stages.append(_stage(outside_row(length, i, j), first, second))
     return tuple(stages)
 
 
