@@ -47,24 +47,34 @@ def normalise_row(row):
 
 
 @compiled
+def relative_weights(count, terms, a_rows, b_rows, number):
+    """Replace log-weights by weights relative to the largest; gives the number of terms left and the largest logarithm.
+
+    Terms that underflow are left out, together with the rows that they belong to.
+    """
+    peak = -np.inf
+    for t in range(count):
+        peak = max(peak, terms[t])
+    kept = 0
+    if peak == -np.inf:
+        return kept, peak
+    for t in range(count):
+        weight = number(math.exp(terms[t] - peak))
+        if weight > 0:
+            terms[kept], a_rows[kept], b_rows[kept] = weight, a_rows[t], b_rows[t]
+            kept += 1
+    return kept, peak
+
+
+@compiled
 def weighted_sum(total, count, terms, a, a_rows, a_column, b, b_rows, b_column):
     """total = sum over `count` terms of exp(terms[t]) a[a_rows[t]] * b[b_rows[t]], scaled; gives its log scale.
 
     Of a and b as many columns are taken as `total` has, from `a_column` and `b_column` on. Overwrites the terms.
     """
     total[:] = 0
-    peak = -np.inf
-    for t in range(count):
-        peak = max(peak, terms[t])
-    if peak == -np.inf:
-        return -np.inf
     number = total.dtype.type
-    kept = 0  # terms that underflow are left out
-    for t in range(count):
-        weight = number(math.exp(terms[t] - peak))
-        if weight > 0:
-            terms[kept], a_rows[kept], b_rows[kept] = weight, a_rows[t], b_rows[t]
-            kept += 1
+    kept, peak = relative_weights(count, terms, a_rows, b_rows, number)
     a_end, b_end = a_column + total.shape[0], b_column + total.shape[0]
     fours = kept - kept % 4
     for t in range(0, fours, 4):

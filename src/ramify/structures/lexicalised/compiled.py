@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.runtime import threads
+from ramify.runtime.blocks import padded_size
 from ramify.runtime.fast_exp import exp
 from ramify.runtime.threads import torch_on_one_core
 from ramify.structures.distribution import Marginals
@@ -28,20 +29,29 @@ from ramify.structures.lexicalised.distribution import BilexicalPCFG
 Array = NDArray[Any]
 
 
+def _padded(x: Tensor) -> Tensor:
+    """(..., r): zeros after the last number of each row, in memory of its own in the order of the dimensions."""
+    padded = x.new_zeros(*x.shape[:-1], padded_size(x.shape[-1], x.dtype))
+    padded[..., : x.shape[-1]] = x
+    return padded
+
+
 @dataclass(frozen=True)
 class Tables:
-    """The rules that all sentences share, as probabilities."""
+    """The rules that all sentences share, as probabilities; here and in charts r is the rank padded to whole blocks."""
 
     head_child: Tensor
     """(m, r)"""
     other_child: Tensor
     """(2, m, r)"""
     nonterminals: int
+    rank: int
+    """Without padding"""
 
     @classmethod
     def of(cls, pcfg: BilexicalPCFG) -> Tables:
         """Those of a distribution."""
-        return cls(exp(pcfg.head_child), exp(pcfg.other_child), pcfg.nonterminals)
+        return cls(_padded(exp(pcfg.head_child)), _padded(exp(pcfg.other_child)), pcfg.nonterminals, pcfg.rank)
 
     @cached_property
     def of_phrases(self) -> tuple[Array, Array]:
@@ -129,14 +139,15 @@ def _scaled(log_probabilities: Tensor) -> tuple[Tensor, Array]:
 
 def inside_of(tables: Tables, pcfg: BilexicalPCFG) -> Chart:
     """The chart of the only sentence of a batch, which has no padding."""
-    N, n, r = pcfg.longest, pcfg.nonterminals, pcfg.rank
+    N, n = pcfg.longest, pcfg.nonterminals
     places = Places(N)
     rows, spans = int(places.first[-1]), int(places.spans[-1])
-    words, word_scale = _scaled(pcfg.words[0])
+    relative_words, word_scale = _scaled(pcfg.words[0])
     root, root_scale = _scaled(pcfg.start()[0])
-    like = words
+    words = like = _padded(relative_words)
+    r = words.shape[1]
     chart = Chart(
-        places, tables, pcfg.scores()[0].double().numpy(), exp(pcfg.components[0]), words.numpy(), word_scale,
+        places, tables, pcfg.scores()[0].double().numpy(), _padded(exp(pcfg.components[0])), words.numpy(), word_scale,
         root, root_scale, like.new_empty(rows, n), np.empty(rows), like.new_empty(rows, r), np.empty(rows),
         like.new_empty(rows, r).numpy(), np.empty(rows), like.new_empty(2 * spans, r).numpy(), np.empty(2 * spans),
     )  # fmt: skip
@@ -259,21 +270,21 @@ def _gradients(charts: list[Chart], upstream: Tensor, shapes: list[torch.Size]) 
     """By the tensors that `_Inside` was given."""
     start, components, head_child, other_child, words, _, scores = (upstream.new_zeros(shape) for shape in shapes)
     tables = charts[0].tables
-    n = tables.nonterminals
+    n, rank = tables.nonterminals, tables.rank
 
     def run(place: tuple[int, Chart]) -> tuple[Tensor, ...]:
         b, chart = place
         N, factor, found = chart.places.length, upstream[b], outside_of(chart)
         start[b, :N] = factor * found.symbols[chart.places.whole()]
-        words[b, :N] = factor * found.words
+        words[b, :N] = factor * found.words[:, :rank]
         scores[b, : N + 1, : N + 1] = factor * found.spans(tables, chart.places)
         sizes = np.diff(chart.places.first).tolist()
-        by_head = zip(found.above.split(sizes), chart.mixed.split(sizes), components[b], strict=False)
+        by_head = zip(found.above.split(sizes), chart.mixed[:, :rank].split(sizes), components[b], strict=False)
         for above, mixed, counts in by_head:
             torch.mm(above.T, mixed, out=counts)
-        components[b, :N].mul_(chart.components).mul_(factor)
+        components[b, :N].mul_(chart.components[..., :rank]).mul_(factor)
         of_tags = found.leaf_heads.sum(0), found.leaf_others.sum(0)
-        return tuple(factor * each for each in (found.head_child, found.other_child, *of_tags))
+        return tuple(factor * each[..., :rank] for each in (found.head_child, found.other_child, *of_tags))
 
     order = sorted(enumerate(charts), key=lambda each: -each[1].places.length)
     found = dict(zip((b for b, _ in order), threads.in_pieces(run, order), strict=True))
@@ -286,8 +297,8 @@ def _gradients(charts: list[Chart], upstream: Tensor, shapes: list[torch.Size]) 
     return (
         start,
         components,
-        head_child.mul_(tables.head_child),
-        other_child.mul_(tables.other_child),
+        head_child.mul_(tables.head_child[:, :rank]),
+        other_child.mul_(tables.other_child[..., :rank]),
         words,
         None,
         scores,

@@ -3,8 +3,9 @@
 README.md beside this file has the equations. A chart has one row for every span and head, with all rows of one head p
 together: `first[p] + i * (N - p) + j - p - 1` is the row of span (i, j), for i <= p < j. Other children have two rows
 for each span, left and right of their head: `2 * span + side`, where `spans[i] + j - i - 1` is the number of a span. A
-row holds non-negative numbers that sum to one; its scale is the logarithm of what it was divided by, minus infinity for
-what is impossible. Threads run these loops on different sentences, so the loops themselves are serial.
+row holds non-negative numbers that sum to one, padded by zeros to whole blocks; its scale is the logarithm of what it
+was divided by, minus infinity for what is impossible. Threads run these loops on different sentences, so the loops
+themselves are serial.
 """
 
 # mypy: disable-error-code=no-untyped-def
@@ -16,8 +17,15 @@ import math
 import numpy as np
 
 from ramify.runtime.compilation import compiled
-from ramify.structures.compiled_sums import normalise_row, weighted_sum
-from ramify.structures.lexicalised.products import add_outer_products, mix_rows, row_products
+from ramify.structures.compiled_sums import normalise_row
+from ramify.structures.lexicalised.products import (
+    add_outer_products,
+    add_scaled,
+    column_products,
+    mix_rows,
+    row_products,
+    weighted_sum,
+)
 
 LEFT, RIGHT = 0, 1
 
@@ -44,11 +52,11 @@ def inside(
         for side in (LEFT, RIGHT):
             others[other + side] = tag_other[side] * words[i]
             other_scale[other + side] = scores[i, i + 1] + word_scale[i] + normalise_row(others[other + side])
-    # By ends, then by starts from the right: what ends here stays in the cache, and the rest is read in its order.
+    # By ends, then by heads from the right: the other children (k, j) of a head p < k are complete, and what all spans
+    # of a head have in common stays in the cache.
     for j in range(2, N + 1):
-        for i in range(j - 2, -1, -1):
-            width = j - i
-            for p in range(i, j):
+        for p in range(j - 1, -1, -1):
+            for i in range(min(p, j - 2), -1, -1):
                 row = first[p] + i * (N - p) + j - p - 1
                 for k in range(i + 1, j):
                     if p < k:
@@ -59,18 +67,18 @@ def inside(
                         beside[k - i - 1] = 2 * (spans[i] + k - i - 1) + LEFT
                     terms[k - i - 1] = head_scale[kept[k - i - 1]] + other_scale[beside[k - i - 1]]
                 mixed_scale[row] = scores[i, j] + weighted_sum(
-                    mixed[row], width - 1, terms, heads, kept, 0, others, beside, 0
+                    mixed[row], j - i - 1, terms, heads, kept, others, beside
                 )
                 row_products(mixed[row], components[p], symbols[row])
                 symbol_scale[row] = mixed_scale[row] + normalise_row(symbols[row])
-                if width < N:
+                if j - i < N:
                     mix_rows(symbols[row], head_child, heads[row])
                     head_scale[row] = symbol_scale[row] + normalise_row(heads[row])
-            if width < N:
-                scale = _close(N, first, i, j, words, word_scale, symbols, symbol_scale, below, closed)
-                other = 2 * (spans[i] + width - 1)
+            if 1 < j - p < N:  # the span (p, j) now has all its heads
+                scale = _close(N, first, p, j, words, word_scale, symbols, symbol_scale, below, closed)
+                other = 2 * (spans[p] + j - p - 1)
                 for side in (LEFT, RIGHT):
-                    _sum_of_products(closed, other_child[side], others[other + side])
+                    column_products(closed, other_child[side], others[other + side])
                     other_scale[other + side] = scale + normalise_row(others[other + side])
 
 
@@ -85,18 +93,11 @@ def _close(N, first, i, j, words, word_scale, symbols, symbol_scale, below, clos
         return peak
     for q in range(i, j):
         row = first[q] + i * (N - q) + j - q - 1
-        below[q - i] = symbols[row] * symbols.dtype.type(math.exp(symbol_scale[row] + word_scale[q] - peak))
+        share = symbols.dtype.type(math.exp(symbol_scale[row] + word_scale[q] - peak))
+        for c in range(symbols.shape[1]):
+            below[q - i, c] = symbols[row, c] * share
     add_outer_products(below[: j - i], words[i:j], closed)
     return peak
-
-
-@compiled
-def _sum_of_products(a, b, total):
-    """total[h] = sum over the rows of a[c, h] b[c, h]"""
-    total[:] = 0
-    for c in range(a.shape[0]):
-        for h in range(a.shape[1]):
-            total[h] += a[c, h] * b[c, h]
 
 
 @compiled
@@ -124,21 +125,21 @@ def outside(
     terms, parents, siblings = np.empty(N), np.empty(N, np.int64), np.empty(N, np.int64)
     below, closed, opened = np.empty((N, n), words.dtype), np.empty((n, r), words.dtype), np.empty((n, r), words.dtype)
     g_others, g_other_scale = np.empty((2, r), words.dtype), np.empty(2)
-    by_head, by_head_scale = np.empty((N, r), words.dtype), np.empty(N)
+    by_head, by_head_scale, shares = np.empty((N, r), words.dtype), np.empty(N), np.empty(N, words.dtype)
     g_heads = np.empty((N, r), words.dtype)
-    row_of_symbols, row_of_rank = np.empty(n, words.dtype), np.empty(r, words.dtype)
+    row_of_symbols, row_of_rank = np.empty(n, words.dtype), np.empty((1, r), words.dtype)
     for j in range(N, 0, -1):
         for i in range(j):
             width = j - i
             for side in (LEFT, RIGHT):
                 g_other_scale[side] = _pull_other(
                     N, first, i, j, side, g_mixed, g_mixed_scale, heads, head_scale, terms, parents, siblings,
-                    by_head, by_head_scale, g_others[side],
+                    by_head, by_head_scale, shares, g_others[side],
                 )  # fmt: skip
                 if arcs.shape[0]:
                     _add_arcs(
                         N, first, i, j, side, symbols, symbol_scale, words, word_scale, other_child, tag_other,
-                        by_head, by_head_scale, log_z, bound, row_of_rank, arcs,
+                        by_head, by_head_scale, log_z, bound, row_of_rank[0], arcs,
                     )  # fmt: skip
             if width == 1:
                 scale = _pull_head(
@@ -159,14 +160,10 @@ def outside(
                 for side in (LEFT, RIGHT):
                     relative = number(math.exp(g_other_scale[side] - other_scale_of_both))
                     weight = number(_weight(scale + g_other_scale[side] - log_z, bound))
-                    for c in range(n):
-                        for h in range(r):
-                            opened[c, h] += relative * g_others[side, h] * other_child[side, c, h]
-                            g_other_child[side, c, h] += weight * g_others[side, h] * closed[c, h]
+                    add_scaled(relative, g_others[side], other_child[side], opened)
+                    add_scaled(weight, g_others[side], closed, g_other_child[side])
             for q in range(i, j):
                 row = first[q] + i * (N - q) + j - q - 1
-                below[q - i] = symbols[row]
-                g_heads[q - i] = 0
                 if width == N:
                     g_symbols[row], g_symbol_scale[row] = root[q], root_scale[q]
                 else:
@@ -186,11 +183,12 @@ def outside(
                                 number(of_head) * g_symbols[row, c] + number(of_other_part) * row_of_symbols[c]
                             )
                     g_symbol_scale[row] = common + normalise_row(g_symbols[row])
-                    g_heads[q - i] *= number(_weight(symbol_scale[row] + scale - log_z, bound))
-                    mix_rows(symbols[row], opened, row_of_rank)
+                    weight = number(_weight(symbol_scale[row] + scale - log_z, bound))
+                    for c in range(n):
+                        below[q - i, c] = weight * symbols[row, c]
+                    mix_rows(symbols[row], opened, row_of_rank[0])
                     weight = number(_weight(symbol_scale[row] + of_other - log_z, bound))
-                    for h in range(r):
-                        g_words[q, h] += weight * words[q, h] * row_of_rank[h]
+                    add_scaled(weight, words[q], row_of_rank, g_words[q : q + 1])
                 mix_rows(g_symbols[row], components[q], g_mixed[row])
                 g_mixed_scale[row] = g_symbol_scale[row] + scores[i, j] + normalise_row(g_mixed[row])
             if width < N:
@@ -213,13 +211,13 @@ def _pull_head(
         count += 1
     for t in range(count):
         terms[t] = g_mixed_scale[parents[t]] + other_scale[siblings[t]]
-    return weighted_sum(total, count, terms, g_mixed, parents, 0, others, siblings, 0)
+    return weighted_sum(total, count, terms, g_mixed, parents, others, siblings)
 
 
 @compiled
 def _pull_other(
     N, first, i, j, side, g_mixed, g_mixed_scale, heads, head_scale, terms, parents, siblings, by_head, by_head_scale,
-    total,
+    shares, total,
 ):  # fmt: skip
     """What span (i, j) gets as another child on one side of its head: `by_head` from each head, `total` from all."""
     begin, end = (0, i) if side == RIGHT else (j, N)
@@ -238,13 +236,14 @@ def _pull_other(
                 count += 1
         for t in range(count):
             terms[t] = g_mixed_scale[parents[t]] + head_scale[siblings[t]]
-        by_head_scale[p] = weighted_sum(by_head[p], count, terms, g_mixed, parents, 0, heads, siblings, 0)
+        by_head_scale[p] = weighted_sum(by_head[p], count, terms, g_mixed, parents, heads, siblings)
         peak = max(peak, by_head_scale[p])
-    total[:] = 0
     if peak == -np.inf:
+        total[:] = 0
         return peak
     for p in range(begin, end):
-        total += by_head[p] * total.dtype.type(math.exp(by_head_scale[p] - peak))
+        shares[p] = math.exp(by_head_scale[p] - peak)
+    mix_rows(shares[begin:end], by_head[begin:end], total)
     return peak + normalise_row(total)
 
 

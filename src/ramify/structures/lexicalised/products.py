@@ -1,57 +1,59 @@
-"""Compiled products of vectors with small matrices, several rows of the matrix at once.
+"""Compiled sums and products of rows of whole blocks (runtime/blocks.py).
 
-The matrices have few rows and stay in the cache, so what counts is how often sums are loaded and stored. Rows that are
-left over make a last group together with some before them, whose weights are zero or whose results are the same again.
+Each sum stays in registers until it is complete, whatever the number of rows that it takes.
 """
 
 # mypy: disable-error-code=no-untyped-def
 
 from __future__ import annotations
 
+from ramify.runtime.blocks import added, block_size, filled, load, multiplied, store
 from ramify.runtime.compilation import compiled
-
-
-@compiled
-def _add_eight(total, matrix, c, w0, w1, w2, w3, w4, w5, w6, w7):
-    m0, m1, m2, m3 = matrix[c], matrix[c + 1], matrix[c + 2], matrix[c + 3]
-    m4, m5, m6, m7 = matrix[c + 4], matrix[c + 5], matrix[c + 6], matrix[c + 7]
-    for h in range(total.shape[0]):
-        total[h] += ((w0 * m0[h] + w1 * m1[h]) + (w2 * m2[h] + w3 * m3[h])) + (
-            (w4 * m4[h] + w5 * m5[h]) + (w6 * m6[h] + w7 * m7[h])
-        )
+from ramify.structures.compiled_sums import normalise_row, relative_weights
 
 
 @compiled
 def mix_rows(weights, matrix, total):
     """total (r,) = weights (n,) @ matrix (n, r)"""
-    total[:] = 0
-    add_mixed_rows(weights, matrix, total)
+    n, r = matrix.shape
+    for h in range(0, r, block_size(matrix)):
+        x = filled(total.dtype.type(0))
+        for c in range(n):
+            x = added(x, multiplied(filled(weights[c]), load(matrix, c * r + h)))
+        store(total, h, x)
 
 
 @compiled
-def add_mixed_rows(weights, matrix, total):
-    """total (r,) += weights (n,) @ matrix (n, r)"""
-    n = matrix.shape[0]
-    zero = total.dtype.type(0)
-    if n < 8:
+def add_outer_products(a, b, total):
+    """total (n, r) += a (w, n) transposed @ b (w, r)"""
+    n, r = total.shape
+    for h in range(0, r, block_size(b)):
         for c in range(n):
-            w, m = weights[c], matrix[c]
-            for h in range(total.shape[0]):
-                total[h] += w * m[h]
-        return
-    for c in range(0, n - 7, 8):
-        _add_eight(
-            total, matrix, c, weights[c], weights[c + 1], weights[c + 2], weights[c + 3], weights[c + 4],
-            weights[c + 5], weights[c + 6], weights[c + 7],
-        )  # fmt: skip
-    done = 8 - n % 8  # of the last eight rows
-    if done < 8:
-        c = n - 8
-        _add_eight(
-            total, matrix, c, zero, weights[c + 1] if done < 2 else zero, weights[c + 2] if done < 3 else zero,
-            weights[c + 3] if done < 4 else zero, weights[c + 4] if done < 5 else zero,
-            weights[c + 5] if done < 6 else zero, weights[c + 6] if done < 7 else zero, weights[c + 7],
-        )  # fmt: skip
+            x = load(total, c * r + h)
+            for q in range(a.shape[0]):
+                x = added(x, multiplied(filled(a[q, c]), load(b, q * r + h)))
+            store(total, c * r + h, x)
+
+
+@compiled
+def add_scaled(weight, row, matrix, total):
+    """total (n, r) += weight * row (r,) * matrix (n, r)"""
+    n, r = total.shape
+    for h in range(0, r, block_size(row)):
+        weighted = multiplied(filled(weight), load(row, h))
+        for c in range(n):
+            store(total, c * r + h, added(load(total, c * r + h), multiplied(weighted, load(matrix, c * r + h))))
+
+
+@compiled
+def column_products(a, b, total):
+    """total (r,) = the sums of the columns of a (n, r) * b (n, r)"""
+    n, r = a.shape
+    for h in range(0, r, block_size(a)):
+        x = filled(total.dtype.type(0))
+        for c in range(n):
+            x = added(x, multiplied(load(a, c * r + h), load(b, c * r + h)))
+        store(total, h, x)
 
 
 @compiled
@@ -67,7 +69,7 @@ def row_products(row, matrix, result):
             result[c] = x
         return
     for group in range((n + 3) // 4):
-        c = min(4 * group, n - 4)
+        c = min(4 * group, n - 4)  # the last group has some rows of the one before it, with the same results again
         m0, m1, m2, m3 = matrix[c], matrix[c + 1], matrix[c + 2], matrix[c + 3]
         x0 = x1 = x2 = x3 = zero
         for h in range(r):
@@ -79,7 +81,17 @@ def row_products(row, matrix, result):
 
 
 @compiled
-def add_outer_products(a, b, total):
-    """total (n, r) += a (w, n) transposed @ b (w, r)"""
-    for c in range(total.shape[0]):
-        add_mixed_rows(a[:, c], b, total[c])
+def weighted_sum(total, count, terms, a, a_rows, b, b_rows):
+    """total = sum over `count` terms of exp(terms[t]) a[a_rows[t]] * b[b_rows[t]], scaled; gives its log scale.
+
+    Overwrites the terms and rows.
+    """
+    r, number = total.shape[0], total.dtype.type
+    kept, peak = relative_weights(count, terms, a_rows, b_rows, number)
+    for h in range(0, r, block_size(a)):
+        x = filled(number(0))
+        for t in range(kept):
+            weighted = multiplied(filled(number(terms[t])), load(a, a_rows[t] * r + h))
+            x = added(x, multiplied(weighted, load(b, b_rows[t] * r + h)))
+        store(total, h, x)
+    return peak + normalise_row(total)
