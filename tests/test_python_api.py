@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import pickle
 import subprocess
@@ -118,11 +117,11 @@ def test_a_notebook_draws_trees_without_another_package(parser):
         assert "saw" in tree._repr_svg_()
         assert "saw" in parser.analyse("the dog saw a man")._repr_svg_()
     assert tree == nltk.Tree.fromstring(str(tree))
-    for copied in (pickle.loads(pickle.dumps(tree)), copy.deepcopy(tree)):
-        assert copied == tree
-        copied[0].set_label("changed")
-        assert "changed" in copied._repr_svg_()
-        assert "changed" not in tree._repr_svg_()
+    sent = pickle.loads(pickle.dumps(tree))
+    assert sent == tree
+    sent[0].set_label("changed")
+    assert "changed" in sent._repr_svg_()
+    assert "changed" not in tree._repr_svg_()
 
 
 def test_import_is_light():

@@ -112,7 +112,7 @@ def tree_of_parse(
         if with_tags and symbol != UNTAGGED:
             sure = _at(tag_posteriors, word)
             add(Node(symbol, "tag", parent, word, word + 1, None, sure, of_parent), word)
-            parent = len(nodes) - 1
+            parent, of_parent = len(nodes) - 1, False
         add(Node(text, "word", parent, word, word + 1, is_head=of_parent), word)
         word += 1
     return DrawnTree(tuple(nodes))
