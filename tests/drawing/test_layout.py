@@ -100,6 +100,16 @@ def test_lines_join_a_node_to_its_parent_and_cross_no_other(layout, tree):
 
 
 @LAYOUTS
+@given(tree=TREES)
+def test_there_is_room_for_the_lines_below_constituents(layout, tree):
+    placed = place(drawn(tree), layout)
+    axis = 1 if layout == "horizontal" else 0
+    for edge in placed.edges:
+        if placed.tree.nodes[placed.tree.nodes[edge.child].parent].kind == "constituent":
+            assert abs(edge.points[0][axis] - edge.points[-1][axis]) >= 15
+
+
+@LAYOUTS
 def test_a_right_to_left_sentence_is_the_mirror_image(layout):
     tree = tree_of_parse(right_branching(4))
     mirrored = place(drawn(Tree("S", ["אחת", Tree("NP", ["שתיים", "שלוש"])])), layout)

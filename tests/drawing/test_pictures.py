@@ -104,6 +104,9 @@ def test_a_sentence_without_a_parse_has_a_flat_tree_without_colour():
     page = "\n".join(html_document([analysis]))
     assert "has no parse (no derivation)" in page
     assert "Posteriors of all spans" not in page
+    tagged = Analysis.flat(analysis.sentence, np.zeros(3, bool), "no derivation", tags=["A", "B", "C"])
+    assert ">B</text>" in tagged.as_svg()
+    assert "posterior" not in "".join(title.text for title in read(tagged.as_svg()).iter(f"{SVG}title"))
 
 
 def test_thick_lines_lead_to_heads():

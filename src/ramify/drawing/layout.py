@@ -66,14 +66,14 @@ class Placed:
 def place(tree: DrawnTree, layout: Layout = "horizontal") -> Placed:
     """Lay out a tree in time linear in its nodes, however deep it is."""
     horizontal = layout == "horizontal"
-    levels = _levels(tree)
+    has_tags = any(node.kind == "tag" for node in tree.nodes)
+    levels = _levels(tree, has_tags)
     widths = [text_width(node.text) * FONT_SIZE[node.kind] + 2 * PADDING for node in tree.nodes]
     centres, length = _along(tree, widths if horizontal else [_LINE] * len(widths))
     thickness = [_LINE] * (max(levels, default=-1) + 1)
     if not horizontal:
         for level, width in zip(levels, widths, strict=True):
             thickness[level] = max(thickness[level], width)
-    has_tags = any(node.kind == "tag" for node in tree.nodes)
     starts, depth = _away(thickness, has_tags, _BETWEEN_ROWS if horizontal else _BETWEEN_COLUMNS)
 
     def turned(along: float, away: float) -> Point:
@@ -103,8 +103,9 @@ def place(tree: DrawnTree, layout: Layout = "horizontal") -> Placed:
     return Placed(tree, layout, width, height, tuple(boxes), tuple(edges))
 
 
-def _levels(tree: DrawnTree) -> list[int]:
-    levels = [0] * len(tree.nodes)
+def _levels(tree: DrawnTree, has_tags: bool) -> list[int]:
+    """The level of each node; where there are tags, level 1 is theirs alone."""
+    levels = [2 if has_tags and node.kind == "constituent" else 0 for node in tree.nodes]
     for number in reversed(range(len(tree.nodes))):
         parent = tree.nodes[number].parent
         if parent >= 0:
