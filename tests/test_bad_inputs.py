@@ -200,6 +200,12 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "splitting trees": (nothing, TRAIN.format("trees") + " --split-sentences", "trees: holds trees, already split"),
     "resuming and overwriting": (nothing, TRAIN.format("text") + " --resume --overwrite", "one of resume and over"),
     "resuming no file": (nothing, PARSE.format("text") + " --resume", "give its name with --out"),
+    "a layout of brackets": (nothing, PARSE.format("text") + " --layout vertical", "--layout is for pictures"),
+    "resuming a picture": (
+        nothing,
+        PARSE.format("text") + " --format html --out x --resume",
+        "cannot be resumed; choose another",
+    ),
     "resuming a drawing": (
         nothing,
         PARSE.format("text") + " --format pretty --out x --resume",

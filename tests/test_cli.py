@@ -148,6 +148,10 @@ def test_parse_formats(folder):
         "json": lambda line: json.loads(line)["tokens"] == ["the", "dog", "sees"],
         "spans": lambda line: line.startswith("0-3:NT-"),
         "pretty": lambda line: line.strip() == "TOP",
+        "svg": lambda line: line.startswith("<svg "),
+        "html": lambda line: line == "<!DOCTYPE html>",
+        "forest": lambda line: line == r"\begin{forest}",
+        "qtree": lambda line: line == r"\Tree",
     }.items():
         result = ramify("parse", "-m", folder / "model", "--format", name, "--posteriors", given="the dog sees\n")
         assert result.returncode == 0, result.stderr

@@ -18,6 +18,7 @@ from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import Sentence
+from ramify.drawing.svg import STYLE
 from ramify.experiments.reading import read_plan
 from ramify.experiments.recipe import recipe_from
 from ramify.report.making import sections_of
@@ -191,3 +192,10 @@ def test_options_named_in_the_docs_exist():
             assert option in help_pages or option == "--help", f"{page.name}: {option}"
         for line in (line for _, text in blocks(page) for line in text.splitlines() if line.startswith("ramify ")):
             assert all(part in help_pages for part in shlex.split(line) if part.startswith("--"))
+
+
+def test_the_picture_in_the_docs_is_drawn_by_this_version():
+    page, shown = (PROJECT / "docs" / "pictures.md").read_text(), (EXAMPLE / "tree.svg").read_text()
+    (sentence,) = re.findall(r"!\[The tree of “(.+)”\]", page)
+    assert f'aria-label="Tree of: {sentence}"' in shown
+    assert f"<style>\n{STYLE}</style>" in shown

@@ -11,7 +11,7 @@ from nltk import Tree
 from nltk.tree.prettyprinter import TreePrettyPrinter
 from rich.cells import cell_len
 
-from ramify.parser.drawing import draw
+from ramify.drawing.terminal import draw
 
 WIDE = "(TOP (A (B 私) (C 猫が)) (D 好きです))"
 COMBINING = "(TOP (A (B क्षि) (C नमस्ते)) (D e\u0301te\u0301))"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
+from unittest import mock
 
 import nltk
 import pytest
@@ -109,8 +111,17 @@ def test_errors_in_python_name_no_options_of_the_command_line(sentences, tmp_pat
     assert "--" not in str(error.value)
 
 
-def test_a_notebook_shows_a_tree_without_svgling(parser):
-    assert parser.parse("the dog saw a man")._repr_svg_ is None
+def test_a_notebook_draws_trees_without_another_package(parser):
+    with mock.patch.dict(sys.modules, {"svgling": None}):
+        tree = parser.parse("the dog saw a man")
+        assert "saw" in tree._repr_svg_()
+        assert "saw" in parser.analyse("the dog saw a man")._repr_svg_()
+    assert tree == nltk.Tree.fromstring(str(tree))
+    sent = pickle.loads(pickle.dumps(tree))
+    assert sent == tree
+    sent[0].set_label("changed")
+    assert "changed" in sent._repr_svg_()
+    assert "changed" not in tree._repr_svg_()
 
 
 def test_import_is_light():

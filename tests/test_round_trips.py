@@ -74,7 +74,7 @@ def packed(path: Path, *parts: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["brackets", "json", "spans", "pretty"])
+@pytest.mark.parametrize("form", ["brackets", "json", "spans", "pretty", "svg", "html", "forest"])
 def test_a_pipe_gets_what_a_file_gets(place: Path, tmp_path: Path, form: str) -> None:
     text = tmp_path / "text"
     text.write_text(f"the {' '.join(NASTY)} dog\n" + "the dog saw \x1b[31mred\x1b[0m\n", encoding="utf-8")

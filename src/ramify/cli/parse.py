@@ -71,8 +71,19 @@ def parse(
     file: Sentences = Path("-"),
     trees: Trees = None,
     format: Annotated[
-        Literal["brackets", "json", "pretty", "spans", "conllu"], typer.Option(help="What to print for each sentence.")
+        Literal["brackets", "json", "pretty", "spans", "conllu", "svg", "html", "forest", "qtree"],
+        typer.Option(
+            help="What to print for each sentence. svg is one picture with the trees below one another, html one page, "
+            "forest and qtree are LaTeX."
+        ),
     ] = "brackets",
+    layout: Annotated[
+        Literal["auto", "horizontal", "vertical"],
+        typer.Option(
+            help="Of svg and html: words on one line, or one word per line. auto: horizontal, but vertical in html for "
+            "sentences of more than 25 words."
+        ),
+    ] = "auto",
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
     branching_prior: BranchingPrior = 0.0,
@@ -95,12 +106,14 @@ def parse(
     posteriors. A sentence that cannot be derived, or that is too long, gets a flat tree and is reported at the end.
     """
     from ramify.cli.tally import ConstraintTally, Tally
-    from ramify.parser import FORMATS
+    from ramify.parser import DOCUMENTS, FORMATS
     from ramify.parser.ensemble import load_several
     from ramify.terminal import tree_format
 
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be resumed: they depend on the sentences before; leave out --resume.")
+    if layout != "auto" and format not in DOCUMENTS:
+        raise RamifyError("--layout is for pictures; add --format svg or --format html.")
     options = {
         "format": format,
         "posteriors": posteriors,
@@ -111,16 +124,19 @@ def parse(
         "constraints": _made_of(constraints),
     }
     made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
-    # A file is UTF-8, whatever standard output can show.
-    written = FORMATS[tree_format() if format == "pretty" and out is None else format]
     _check_apart(file, out)
-    with LineOutput(out, resume, overwrite, made_with, one_line_each=format not in ("pretty", "conllu")) as output:
+    with LineOutput(out, resume, overwrite, made_with, one_line_each=format in ("brackets", "json", "spans")) as output:
         parser = load_several([*model, *(trees or ())], device)
         tally, constrained = Tally(strict, parser), ConstraintTally()
         with _sentences(file, input, parser, tokenise, split_sentences, output, constraints) as sentences:
             found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior, heads)
             analyses = constrained.watch(tally.watch(found))
-            output.write(written(analysis, posteriors) for analysis in analyses)
+            if format in DOCUMENTS:
+                output.write(DOCUMENTS[format](analyses, posteriors, None if layout == "auto" else layout))
+            else:
+                # A file is UTF-8, whatever standard output can show.
+                written = FORMATS[tree_format() if format == "pretty" and out is None else format]
+                output.write(written(analysis, posteriors) for analysis in analyses)
     _report(*tally.lines(), *constrained.lines())
 
 

@@ -6,5 +6,6 @@ from ramify.parser.ensemble import Ensemble
 from ramify.parser.evaluate import evaluate
 from ramify.parser.loading import load
 from ramify.parser.parser import Parser
+from ramify.parser.pictures import DOCUMENTS
 
-__all__ = ["FORMATS", "Analysis", "Ensemble", "Evaluation", "Parser", "evaluate", "load"]
+__all__ = ["DOCUMENTS", "FORMATS", "Analysis", "Ensemble", "Evaluation", "Parser", "evaluate", "load"]

@@ -18,10 +18,14 @@ from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UnknownCount
+from ramify.drawing.layout import Layout
+from ramify.drawing.notebook import shown_in_notebooks
+from ramify.drawing.svg import document, layout_for, picture
+from ramify.drawing.terminal import draw, with_head_words
 from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
-from ramify.parser.drawing import draw, with_head_words
+from ramify.parser.pictures import chart_of, drawn_tree, forest_source, qtree_source
 
 
 @dataclass(frozen=True)
@@ -90,8 +94,32 @@ class Analysis:
 
     @property
     def tree(self) -> nltk.Tree:
-        """The parse as a tree."""
-        return self.parse.to_nltk()
+        """The parse as a tree, which notebooks show as a picture."""
+        return shown_in_notebooks(self.parse)
+
+    @property
+    def parse_with_posteriors(self) -> Parse:
+        """The parse with the posterior after every label and tag, as in `NT-12:0.87`."""
+        parse = self.parse
+        labels = (f"{label}:{p:.2f}" for label, p in zip(parse.labels, self.label_posteriors, strict=True))
+        tags = (f"{tag}:{p:.2f}" for tag, p in zip(parse.tags, self.tag_posteriors, strict=True))
+        return replace(parse, labels=tuple(labels), tags=tuple(tags))
+
+    def as_svg(self, layout: Layout | None = None, with_posteriors: bool = False, with_tags: bool = True) -> str:
+        """The tree as an SVG document, constituents coloured by the posteriors of their spans, heads by thick lines.
+
+        The layout is `horizontal`, with the words on one line, or `vertical`, with one word per line; if none is given,
+        sentences of more than 25 words are vertical. A notebook shows this picture by itself.
+        """
+        tree = drawn_tree(self, with_posteriors, with_tags)
+        return document([picture(tree, layout_for(len(self.parse), layout))])
+
+    def as_chart(self) -> str:
+        """The posteriors of all spans as an SVG document: a row for each first word, a column for each last one."""
+        return document([chart_of(self)])
+
+    def _repr_svg_(self) -> str:
+        return self.as_svg()
 
     @property
     def count(self) -> UnknownCount:
@@ -213,17 +241,9 @@ def _rounded(values: NDArray[np.float32]) -> list[float]:
     return [round(float(value), 6) for value in values]
 
 
-def _with_posteriors(analysis: Analysis) -> Parse:
-    """The parse with its posterior after every label and tag, as in `NT-12:0.87`."""
-    parse = analysis.parse
-    labels = (f"{label}:{p:.2f}" for label, p in zip(parse.labels, analysis.label_posteriors, strict=True))
-    tags = (f"{tag}:{p:.2f}" for tag, p in zip(parse.tags, analysis.tag_posteriors, strict=True))
-    return replace(parse, labels=tuple(labels), tags=tuple(tags))
-
-
 def as_brackets(analysis: Analysis, with_posteriors: bool = False) -> str:
     """One line; with posteriors a label reads `NT-12:0.87`."""
-    return write_brackets(_with_posteriors(analysis) if with_posteriors else analysis.parse)
+    return write_brackets(analysis.parse_with_posteriors if with_posteriors else analysis.parse)
 
 
 def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
@@ -239,7 +259,7 @@ def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: boo
 
 
 def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
-    parse = _with_posteriors(analysis) if with_posteriors else analysis.parse
+    parse = analysis.parse_with_posteriors if with_posteriors else analysis.parse
     if not len(parse):
         return ""
     if analysis.heads is not None:
@@ -272,7 +292,7 @@ def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 def as_conllu(analysis: Analysis, with_posteriors: bool = False) -> str:
     """A line for each token, heads where the model has them, the tree in a comment, and a blank line after it."""
-    tree = _with_posteriors(analysis) if with_posteriors else analysis.parse
+    tree = analysis.parse_with_posteriors if with_posteriors else analysis.parse
     return write_conllu(analysis.sentence, analysis.parse.tags, tree, analysis.heads)
 
 
@@ -283,4 +303,7 @@ FORMATS: dict[str, Callable[..., str]] = {
     "ascii": partial(as_pretty, with_ascii=True),
     "spans": as_spans,
     "conllu": as_conllu,
+    "forest": forest_source,
+    "qtree": qtree_source,
 }
+"""Formats in which sentences follow one another."""

@@ -132,7 +132,7 @@ class TreeParser(ABC):
         Its root is `TOP`. Without a derivation it is flat; `Analysis.failure` tells such a tree from others.
         `constraints` as for `analyse`.
         """
-        return self.analyse(sentence, constraints=constraints).parse.to_nltk()
+        return self.analyse(sentence, constraints=constraints).tree
 
     def parse_many(
         self,
@@ -142,7 +142,7 @@ class TreeParser(ABC):
         max_length: int | None = None,
     ) -> Iterator[nltk.Tree]:
         """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
-        return (analysis.parse.to_nltk() for analysis in self.analyse_many(sentences, decoder, seed, max_length))
+        return (analysis.tree for analysis in self.analyse_many(sentences, decoder, seed, max_length))
 
     def posteriors(self, sentence: GivenSentence) -> NDArray[np.float32]:
         """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""

@@ -25,6 +25,7 @@ from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.decoding.constrained import Forbidden
 from ramify.decoding.decoders import Decoded, check_decoder, decode, labels_of_trees, log_probabilities
+from ramify.drawing.notebook import shown_in_notebooks
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
@@ -186,7 +187,7 @@ class Parser(TreeParser):
         given = self._sentence(sentence)
         found = self._alone(given).top_k(count)[0]
         parses = (with_punctuation(given, self._parse(given.words, each)) for each in found)
-        return [(parse.to_nltk(), each.log_weight) for parse, each in zip(parses, found, strict=True)]
+        return [(shown_in_notebooks(parse), each.log_weight) for parse, each in zip(parses, found, strict=True)]
 
     def entropy(self, sentence: GivenSentence) -> float:
         """How undecided the grammar is: the entropy in nats of the posterior over labelled trees.

@@ -1,4 +1,4 @@
-"""Trees drawn with lines, top down."""
+"""Trees drawn with the lines of a terminal, top down."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from nltk.tree.prettyprinter import TreePrettyPrinter
 from rich.cells import cell_len
 
 from ramify.corpus.tree import Parse
+from ramify.drawing.nodes import head_word_of
 
 WIDEST = 16
 """Columns of a terminal that a label or word takes before it continues on the next line"""
@@ -47,14 +48,11 @@ def draw(tree: Tree, with_ascii: bool = False) -> str:
 
 
 def with_head_words(parse: Parse, heads: Sequence[int]) -> Parse:
-    """The parse with the head word after the label of every constituent that has one, as in `NT-12[saw]`.
-
-    That is the only one of its words whose head, 0 for the root or a place counted from 1, is outside the constituent.
-    """
+    """The parse with the head word after the label of every constituent that has one, as in `NT-12[saw]`."""
     labels = []
     for (start, end), label in zip(parse.spans.tolist(), parse.labels, strict=True):
-        tops = [place for place in range(start, end) if not start < heads[place] <= end]
-        labels.append(f"{label}[{parse.words[tops[0]]}]" if len(tops) == 1 else label)
+        head = head_word_of(heads, start, end)
+        labels.append(label if head is None else f"{label}[{parse.words[head]}]")
     return replace(parse, labels=tuple(labels))
 
 

@@ -1,0 +1,31 @@
+"""Trees of NLTK that a notebook shows as a picture."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nltk import Tree
+
+from ramify.corpus.tree import Parse
+from ramify.drawing.nodes import tree_of_nltk
+from ramify.drawing.svg import document, layout_for, picture
+
+
+def shown_in_notebooks(parse: Parse) -> Tree:
+    """The parse as a tree of NLTK. Notebooks draw it and its subtrees as they are then, whatever was changed in them.
+
+    They are ordinary trees of NLTK, which compares classes: those of a subclass would not equal the user's own.
+    """
+    tree = parse.to_nltk()
+    pending = [tree]  # NLTK's own iterator is recursive, and a tree may be deeper than Python allows
+    while pending:
+        node = pending.pop()
+        node._repr_svg_ = partial(tree_svg, node)  # NLTK's own picture needs a package that may be missing
+        pending.extend(child for child in node if isinstance(child, Tree))
+    return tree
+
+
+def tree_svg(tree: Tree) -> str:
+    """Any tree of NLTK as an SVG document; long sentences with one word per line."""
+    drawn = tree_of_nltk(tree)
+    return document([picture(drawn, layout_for(len(drawn.words)))])
