@@ -15,7 +15,7 @@ from torch import Tensor
 import ramify
 from ramify.book.facts import facts_of
 from ramify.book.making import make_book
-from ramify.decoding.decoders import check_decoder
+from ramify.decoding.decoders import check_decoder, decode
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES, Grammar
 from ramify.models.delexicalised import delexicalised
@@ -23,6 +23,7 @@ from ramify.models.generation import sampler_of
 from ramify.models.inspect import normalisation_error
 from ramify.models.lexicalised import LexicalisedGrammar, WithWordTable
 from ramify.structures.fallback import reliable_log_partition
+from ramify.structures.lexicalised.distribution import head_of_span
 
 N, P, R, WORDS, EMBEDDING = 3, 4, 5, 11, 6
 M = N + P
@@ -271,3 +272,37 @@ def test_the_book_tells_heads_and_dependents(parser):
         assert symbol.heads
         assert symbol.as_record()["heads"][0][0] == symbol.heads[0][0]
         assert {"heads", "dependents on the left"} <= {fact.name for fact in facts_of(symbol)}
+
+
+@pytest.mark.parametrize("heads", ["projective", "constituents"])
+@pytest.mark.parametrize(("family", "decoder"), [("nbl-pcfg", "viterbi-rank"), ("nl-pcfg", "viterbi")])
+def test_the_best_tree_keeps_its_own_heads(family, decoder, heads):
+    grammar = made(family, scale=0.3)
+    word_ids, lengths = torch.randint(WORDS, (12, 6), generator=torch.Generator().manual_seed(3)), torch.full((12,), 6)
+    lengths[0] = 1
+    best = grammar.forward(word_ids, lengths).argmax()
+    seeds = [(0, b) for b in range(12)]
+    assert best[0] is None
+    (alone, *found), (_, *by_posteriors) = (
+        decode(grammar, word_ids, lengths, each, seeds, heads=heads) for each in (decoder, "mbr")
+    )
+    assert alone.heads.tolist() == [0]
+    assert [each.heads.tolist() for each in found] == [tree.heads.tolist() for tree in best[1:]]
+    assert any(each.heads.tolist() != other.heads.tolist() for each, other in zip(found, by_posteriors, strict=True))
+
+
+@every_family
+def test_heads_of_sampled_trees_fit_them_and_are_as_frequent_as_their_posteriors(family):
+    grammar, draws, length = made(family, scale=0.3), 600, 4
+    words = torch.randint(WORDS, (1, length), generator=torch.Generator().manual_seed(1))
+    lengths = torch.tensor([length])
+    seeds = [(0, b) for b in range(draws)]
+    drawn = decode(grammar, words.expand(draws, -1), lengths.expand(draws), "sample", seeds)
+    frequencies = np.zeros((length + 1, length))
+    for each in drawn:
+        for i, j in each.spans:
+            head_of_span(each.heads, int(i), int(j))  # refuses a constituent with more than one head
+        frequencies[each.heads, np.arange(length)] += 1 / draws
+    arcs = grammar.forward(words, lengths).arc_posteriors()[0]
+    assert 0.1 < arcs.max() < 0.95  # not all draws are the same
+    np.testing.assert_allclose(frequencies, arcs.detach().numpy(), atol=4 * 0.5 / math.sqrt(draws))

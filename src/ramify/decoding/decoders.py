@@ -105,7 +105,8 @@ def decode(
     """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled.
 
     No parse has a forbidden span. The posteriors of a grammar, those of arcs too, are given that; log p(w) is not.
-    `heads` says how heads are found from arc posteriors, where the model has these.
+    `heads` says how heads are found from arc posteriors, where the model has these; a sampled or best tree of a
+    lexicalised grammar has its own.
     """
     if not isinstance(grammar, GenerativeModel):
         if decoder == BIASED:
@@ -147,14 +148,16 @@ def decode(
 
 
 def _with_heads(result: list[Decoded], found: Marginals, heads: HeadDecoder) -> list[Decoded]:
-    """The same parses with heads from arc posteriors, where there are any."""
+    """The same parses with heads from arc posteriors, where there are any and the tree has no heads itself."""
     if found.arcs is None:
         return result
     arcs = found.arcs.float().clamp(0, 1).cpu().numpy()
     with_heads = []
     for table, decoded in zip(arcs, result, strict=True):
         N = len(decoded.tags)
-        with_heads.append(replace(decoded, heads=decode_heads(table[: N + 1, :N], decoded.spans, heads)))
+        if decoded.heads is None:
+            decoded = replace(decoded, heads=decode_heads(table[: N + 1, :N], decoded.spans, heads))
+        with_heads.append(decoded)
     return with_heads
 
 
@@ -219,7 +222,7 @@ def _by_posteriors(
 
 
 def _along(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decoded:
-    """A given tree of one sentence, with the posterior of every label over its span and of every tag."""
+    """A given tree of one sentence, with the posterior of every label over its span and of every tag, and its heads."""
     assert tree.labels is not None
     assert tree.tags is not None
     labels, tags = (found[0].float().clamp(max=1).cpu().numpy() for found in pcfg.symbol_posteriors())
@@ -230,6 +233,7 @@ def _along(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decode
         label_posteriors=labels[tree.spans[:, 0], tree.spans[:, 1], tree.labels],
         tags=tree.tags,
         tag_posteriors=tags[np.arange(len(tree.tags)), tree.tags],
+        heads=tree.heads,
     )
 
 
