@@ -20,8 +20,9 @@ types: $(INSTALLED)
 layers: $(INSTALLED)
 	$(VENV)/bin/lint-imports
 
+# Each file of tests runs in one of several processes, because most tests use one core; four take all the memory there may be.
 pytest: $(INSTALLED)
-	$(VENV)/bin/pytest
+	$(VENV)/bin/pytest -n logical --maxprocesses 4 --dist loadfile
 
 # Small defects, made one at a time, that the tests must notice. It takes an hour or two, so it is no part of `make test`;
 # MUTANTS='-k networks --jobs 2' tries those with "networks" in their description, two at a time.
