@@ -102,13 +102,18 @@ CHAINS: dict[str, Callable[[int], Heads]] = {"left-chain": left_chain, "right-ch
 """Heads that need no model, from the number of words"""
 
 
-def chain_prediction(name: str, gold: GoldHeads) -> HeadPrediction:
-    """The heads of a chain for every gold sentence."""
+def check_chain(name: str) -> None:
+    """Refuse a baseline that has no heads."""
     if name not in CHAINS:
         raise RamifyError(
             f"baseline {name!r} has no heads to score on CoNLL-U; choose one of {', '.join(CHAINS)}, or give "
             "bracketed trees."
         )
+
+
+def chain_prediction(name: str, gold: GoldHeads) -> HeadPrediction:
+    """The heads of a chain for every gold sentence."""
+    check_chain(name)
     return HeadPrediction(name, [CHAINS[name](length) for length in gold.words.lengths])
 
 

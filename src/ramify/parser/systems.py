@@ -19,6 +19,7 @@ from ramify.evaluation.dependencies import (
     HeadEvaluation,
     HeadPrediction,
     chain_prediction,
+    check_chain,
     mean_of_head_runs,
     read_head_prediction,
     score_heads,
@@ -186,6 +187,9 @@ def evaluate_heads(
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[HeadEvaluation]:
     """The scores of each system's heads and, after the runs of one that has several, their mean."""
+    for system in systems:
+        if system.kind == "baseline":
+            check_chain(system.name)  # before a model parses for minutes
 
     def results(run: System) -> list[HeadEvaluation]:
         found = run.heads(
