@@ -33,7 +33,7 @@ from ramify.parser.evaluate import predict, predict_heads
 from ramify.parser.loading import load, reads_text
 from ramify.parser.members import Member, open_member
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
-from ramify.storage.model_folder import LEARNT_FROM_TEXT, METRICS, part, read_config
+from ramify.storage.model_files import LEARNT_FROM_TEXT, METRICS, part, read_config
 
 Row = TypeVar("Row", Evaluation, HeadEvaluation)
 
