@@ -15,7 +15,8 @@ from safetensors.torch import load_file
 
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
-from ramify.storage.model_folder import empty_model, read_config
+from ramify.storage.model_files import read_config
+from ramify.storage.model_folder import empty_model
 from ramify.storage.tensors import save_tensors, shapes_of
 from tests.command import ramify
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 import ramify
 from ramify.corpus.spelling import Spelling
 from ramify.errors import RamifyError
-from ramify.storage.model_folder import FILES
+from ramify.storage.model_files import FILES
 from ramify.storage.tensors import save_tensors
 from ramify.training.data import prepare
 from ramify.training.settings import Settings, load_settings

@@ -14,7 +14,7 @@ from ramify.corpus.streaming import WINDOW
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.evaluation.coverage import NOT_COMPARABLE
 from ramify.evaluation.report import mean_of_runs
-from ramify.storage.model_folder import checksum
+from ramify.storage.model_files import checksum
 from tests.command import ramify as command
 
 TINY = {"preterminals": 4, "nonterminals": 2, "rank": 4, "embedding": 8, "epochs": 1, "batch_size": 8}

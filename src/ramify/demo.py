@@ -21,7 +21,7 @@ from ramify.errors import RamifyError, Stopped
 from ramify.naming import CONFIG
 from ramify.parser import FORMATS, Evaluation, Parser, evaluate
 from ramify.storage.files import contents
-from ramify.storage.model_folder import FILES
+from ramify.storage.model_files import FILES
 from ramify.terminal import evaluation_table, rules_table, training_display, tree_format
 from ramify.training import train
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 from ramify.errors import RamifyError
-from ramify.evaluation.baselines import BASELINES
 
 CONFIG = "config.json"
 """What every model folder has"""
@@ -21,6 +20,8 @@ def split_name(text: str) -> tuple[str, Path]:
 
 def kind_of(text: str) -> SystemKind:
     """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
+    from ramify.evaluation.baselines import BASELINES  # which few commands need
+
     path = split_name(text)[1]
     if path.exists():
         return "model" if path.is_dir() or path.suffix == ".pcfg" else "predicted"

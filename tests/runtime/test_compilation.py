@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from ramify.runtime import compilation
+from ramify.structures.engines import chosen_engine, engines_of
+from tests.structures.random_rules import random_dense_rules, random_rules
 
 SCRIPT = """
 import torch
@@ -44,7 +46,49 @@ def test_without_a_cache_folder_loops_compile_in_memory(monkeypatch):
         return real(*function, **options)
 
     monkeypatch.setattr(numba, "njit", without_cache)
-    double = compilation.compiled(lambda x: x * 2)
-    monkeypatch.undo()
+    assert compilation.compiled(lambda x: x * 2)(np.float64(3)) == 6
     assert asked == [True, False]
-    assert double(np.float64(3)) == 6
+
+
+@compilation.compiled
+def _next(x):
+    return x + 1
+
+
+@compilation.compiled
+def _next_but_one(x):
+    return _next(_next(x))
+
+
+def test_a_loop_may_call_another_that_was_never_called():
+    assert _next_but_one(np.float64(3)) == 5
+    assert _next(np.float64(3)) == 4
+
+
+def test_loops_are_spared_for_few_words_within_their_context():
+    double = compilation.compiled(lambda x: x * 2)
+
+    def is_plain() -> bool:
+        return double.unless_spared() is not double
+
+    assert not is_plain()
+    with compilation.spare_loops(10):
+        compilation.expect_words(4)
+        assert is_plain()
+        assert double.unless_spared()(3) == 6
+        compilation.expect_words(5)
+        assert is_plain()
+        compilation.expect_words(1)
+        assert not is_plain()
+    with compilation.spare_loops(10):
+        assert is_plain()
+    assert not is_plain()
+
+
+def test_spared_loops_leave_the_engines_that_have_none():
+    low_rank, dense = random_rules(3, 4, 5, [4, 2]), random_dense_rules(3, 4, [4, 2])
+    for pcfg in (low_rank, dense):
+        with compilation.spare_loops(10):
+            assert chosen_engine(pcfg, "auto") is engines_of(type(pcfg))["scaled"]
+            assert chosen_engine(pcfg, "compiled").has_loops
+        assert chosen_engine(pcfg, "auto") is engines_of(type(pcfg))["compiled"]

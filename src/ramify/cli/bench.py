@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from ramify.cli.common import app, notes
+from ramify.runtime.memory import importing
 
 
 @app.command(epilog="Example: ramify bench --preterminals 20 --nonterminals 10 --rank 20 --vocabulary 500 --length 8")
@@ -36,11 +37,12 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure speed and memory, as a share of the machine's matrix product."""
-    from ramify import bench as bench_room
-    from ramify.errors import RamifyError
-    from ramify.storage.files import check_place
-    from ramify.terminal import bench_table, sweep_table
-    from ramify.training.settings import load_settings
+    with importing():
+        from ramify import bench as bench_room
+        from ramify.errors import RamifyError
+        from ramify.storage.files import check_place
+        from ramify.terminal import bench_table, sweep_table
+        from ramify.training.settings import load_settings
 
     if plot is not None:
         if not sweep:

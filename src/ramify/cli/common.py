@@ -10,6 +10,7 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from ramify.corpus.guessing import Kind
+from ramify.corpus.lines import opened
 from ramify.errors import RamifyError
 from ramify.naming import check_model, split_name
 
@@ -45,8 +46,20 @@ notes = Console(stderr=True)
 """Everything that is not the result itself: progress, warnings, errors."""
 
 
-def _existing_model(path: Path) -> Path:
+def check_loadable(path: Path) -> None:
+    """Refuse what cannot be a model as far as that is known without torch: it is missing, unfinished or unknown."""
+    from ramify.storage.ensemble_folder import is_ensemble
+    from ramify.storage.model_files import VOCABULARY, WEIGHTS, part, read_config
+
     check_model(path)
+    if not path.is_file() and not is_ensemble(path):
+        read_config(path)
+        for name in (VOCABULARY, WEIGHTS):
+            part(path, name)
+
+
+def _existing_model(path: Path) -> Path:
+    check_loadable(path)
     return path
 
 
@@ -57,9 +70,9 @@ Model = Annotated[
 
 
 def existing_models(given: list[str] | None) -> list[str] | None:
-    """Refuse a name that no model folder has, before torch is loaded."""
+    """Refuse what is not a model before torch is loaded."""
     for text in given or ():
-        check_model(split_name(text)[1])
+        check_loadable(split_name(text)[1])
     return given
 
 
@@ -68,6 +81,13 @@ def _existing_trees(given: list[str] | None) -> list[str] | None:
         if not split_name(text)[1].is_file():
             raise RamifyError(f"{text}: this file of trees does not exist; check the name.")
     return given
+
+
+def _readable(path: Path) -> Path:
+    """Refuse a file that cannot be read before torch is loaded; a pipe is left alone, as it can be opened only once."""
+    if path.is_file() or path.is_dir() or not path.exists():
+        opened(path).close()
+    return path
 
 
 Models = Annotated[
@@ -90,7 +110,10 @@ Trees = Annotated[
 ]
 Sentences = Annotated[
     Path,
-    typer.Argument(help="Sentences, one a line, plain prose, bracketed trees, or CoNLL-U; - reads standard input."),
+    typer.Argument(
+        help="Sentences, one a line, plain prose, bracketed trees, or CoNLL-U; - reads standard input.",
+        callback=_readable,
+    ),
 ]
 Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]

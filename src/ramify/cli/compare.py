@@ -8,16 +8,17 @@ from typing import Annotated
 
 import typer
 
-from ramify.cli.common import BranchingPrior, Decoder, Device, Trees, app, existing_models, notes
+from ramify.cli.common import BranchingPrior, Decoder, Device, Trees, app, check_loadable, existing_models, notes
 from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words, gold_for
 from ramify.errors import RamifyError
-from ramify.naming import check_model, kind_of, split_name
+from ramify.naming import kind_of, split_name
+from ramify.runtime.memory import importing
 
 
 def _existing_sides(given: list[str]) -> list[str]:
     for text in given:
         if kind_of(text) == "model":
-            check_model(split_name(text)[1])
+            check_loadable(split_name(text)[1])
     return given
 
 
@@ -51,10 +52,11 @@ def compare(
     device: Device = "auto",
 ) -> None:
     """Test the difference of two systems' S-F1: paired bootstrap with a 95 % interval, and permutation test."""
-    from ramify.evaluation.significance import compare_f1
-    from ramify.evaluation.spans import count_spans
-    from ramify.parser.systems import System
-    from ramify.terminal import comparison_lines, counting, failure_lines, results_console
+    with importing():
+        from ramify.evaluation.significance import compare_f1
+        from ramify.evaluation.spans import count_spans
+        from ramify.parser.systems import System
+        from ramify.terminal import comparison_lines, counting, failure_lines, results_console
 
     sides = [System.guess(text) for text in systems]
     averaged = [System.of("model", text) for text in model or ()]

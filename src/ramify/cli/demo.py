@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from ramify.cli.common import app, notes
+from ramify.runtime.memory import importing
 
 
 @app.command(epilog="Example: ramify demo --out runs/demo --seed 1")
@@ -19,6 +20,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Another seed, another grammar.")] = 0,
 ) -> None:
     """Learn a grammar of the built-in corpus, score it, draw three of its trees: two minutes on a laptop."""
-    from ramify.demo import run_demo
+    with importing():
+        from ramify.demo import run_demo
 
     run_demo(out, seed, Console(), notes)

@@ -10,6 +10,7 @@ import typer
 
 from ramify.cli.common import Device, Input, Models, app, notes
 from ramify.errors import RamifyError
+from ramify.runtime.memory import importing
 
 
 @app.command(epilog="Example: ramify ensemble -m runs/one -m runs/two sentences.txt --out runs/both")
@@ -36,9 +37,10 @@ def ensemble(
     With FILE, a table shows how far they agree, and models that collapsed are named: those whose trees are nearly left
     or right branching, or far from the trees of all others.
     """
-    from ramify.corpus.streaming import Pause, SentenceStream
-    from ramify.parser import Ensemble
-    from ramify.terminal import agreement_table, collapse_lines, results_console
+    with importing():
+        from ramify.corpus.streaming import Pause, SentenceStream
+        from ramify.parser import Ensemble
+        from ramify.terminal import agreement_table, collapse_lines, results_console
 
     if leave_out_collapsed and file is None:
         raise RamifyError("Whether a model collapsed is seen from its trees; give sentences to parse as FILE.")

@@ -13,6 +13,7 @@ from ramify.cli.common import BranchingPrior, Decoder, Device, Heads, app, exist
 from ramify.cli.output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
+from ramify.runtime.memory import importing
 
 if TYPE_CHECKING:
     from ramify.evaluation.gold import Gold as GoldTrees
@@ -82,20 +83,21 @@ def evaluate(
 
     Against CoNLL-U, heads are scored instead of brackets: directed and undirected accuracy.
     """
-    from ramify.evaluation.evalb import RULE
-    from ramify.parser.systems import System, evaluate_systems
-    from ramify.terminal import (
-        agreement_table,
-        collapse_lines,
-        counting,
-        coverage_lines,
-        detail_tables,
-        evalb_table,
-        evaluation_table,
-        failure_lines,
-        results_console,
-        run_lines,
-    )
+    with importing():
+        from ramify.evaluation.evalb import RULE
+        from ramify.parser.systems import System, evaluate_systems
+        from ramify.terminal import (
+            agreement_table,
+            collapse_lines,
+            counting,
+            coverage_lines,
+            detail_tables,
+            evalb_table,
+            evaluation_table,
+            failure_lines,
+            results_console,
+            run_lines,
+        )
 
     systems = [System.of("model", text) for text in model or ()]
     systems += [System.of("predicted", text) for text in predicted or ()]

@@ -10,6 +10,7 @@ import typer
 
 from ramify.cli.common import app, notes
 from ramify.errors import RamifyError
+from ramify.runtime.memory import importing
 
 
 @app.command(epilog="Example: ramify experiment main --data mine=treebank --out experiments/main")
@@ -40,13 +41,14 @@ def experiment(
 
     Exit code 1: some runs failed, the others are done.
     """
-    from ramify.experiments.checking import check_data
-    from ramify.experiments.folder import check_folder, check_same
-    from ramify.experiments.reading import find_experiment, read_plan
-    from ramify.experiments.running import check_jobs, run_experiment, survey
-    from ramify.experiments.table import experiment_progress, status_table
-    from ramify.experiments.tables import read_text
-    from ramify.terminal import results_console
+    with importing():
+        from ramify.experiments.checking import check_data
+        from ramify.experiments.folder import check_folder, check_same
+        from ramify.experiments.reading import find_experiment, read_plan
+        from ramify.experiments.running import check_jobs, run_experiment, survey
+        from ramify.experiments.table import experiment_progress, status_table
+        from ramify.experiments.tables import read_text
+        from ramify.terminal import results_console
 
     if show:
         typer.echo(read_text(find_experiment(plan)), nl=False)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ramify.cli.common import Device, Model, app, notes
+from ramify.runtime.memory import importing
 from ramify.storage.files import locked_place
 
 
@@ -23,10 +24,11 @@ def export(
     device: Device = "auto",
 ) -> None:
     """Write a grammar's rules in NLTK's notation; `-m` of other commands takes such a file too."""
-    from ramify.corpus.rule_files import write_rules
-    from ramify.parser.export import export as export_rules
-    from ramify.parser.export import text_record
-    from ramify.parser.loading import load_single
+    with importing():
+        from ramify.corpus.rule_files import write_rules
+        from ramify.parser.export import export as export_rules
+        from ramify.parser.export import text_record
+        from ramify.parser.loading import load_single
 
     with locked_place(out, overwrite) as place:
         parser = load_single(model, device)

@@ -11,6 +11,7 @@ import typer
 from ramify.cli.common import app, notes
 from ramify.cli.train import TrainingData, with_settings
 from ramify.errors import Stopped
+from ramify.runtime.memory import importing
 
 DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length", "min_count",
         "split_sentences")  # fmt: skip
@@ -41,9 +42,10 @@ def focus(
     The result is the average of the last grammars, a model like any other. Stopped in any way, the same command
     continues. Gold trees are never used; where a test file has them, each stage is scored against them.
     """
-    from ramify.experiments.focus import prepare_focus, run_focus, stage_table
-    from ramify.experiments.table import experiment_progress, status_table
-    from ramify.terminal import results_console
+    with importing():
+        from ramify.experiments.focus import prepare_focus, run_focus, stage_table
+        from ramify.experiments.table import experiment_progress, status_table
+        from ramify.terminal import results_console
 
     planned = prepare_focus(data, out, recipe, settings, minutes, jobs)
     for line in planned.lines:

@@ -8,6 +8,7 @@ import typer
 
 from ramify.cli.common import Device, Model, app
 from ramify.cli.output import print_lines
+from ramify.runtime.memory import importing
 
 
 @app.command(epilog="Example: ramify generate -m runs/mine -n 10 --seed 1")
@@ -22,8 +23,9 @@ def generate(
     device: Device = "auto",
 ) -> None:
     """Draw sentences from a grammar: what it believes the language to be."""
-    from ramify.corpus.brackets import write_brackets
-    from ramify.parser.loading import load_single
+    with importing():
+        from ramify.corpus.brackets import write_brackets
+        from ramify.parser.loading import load_single
 
     parses = load_single(model, device).generate(count, seed, max_length)
     print_lines(write_brackets(parse) if format == "brackets" else " ".join(parse.words) for parse in parses)

@@ -17,6 +17,7 @@ from ramify.cli.common import Decoder, Device, Input, Model, app, notes
 from ramify.cli.output import print_lines
 from ramify.cli.parse import Overwrite, Split, Tokenise
 from ramify.errors import RamifyError
+from ramify.runtime.memory import importing
 from ramify.storage.files import locked_place, write_atomically
 
 if TYPE_CHECKING:
@@ -60,9 +61,10 @@ def grammar(
     device: Device = "auto",
 ) -> None:
     """Read the grammar: what its symbols stand for, in words, with gold labels where the text is trees."""
-    from ramify.book.making import Extent, make_book
-    from ramify.parser.loading import load_single
-    from ramify.terminal import counting
+    with importing():
+        from ramify.book.making import Extent, make_book
+        from ramify.parser.loading import load_single
+        from ramify.terminal import counting
 
     if out is None and overwrite:
         raise RamifyError("--overwrite is about a file; give its name with --out.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
@@ -26,6 +26,8 @@ from ramify.cli.common import (
 from ramify.cli.output import LineOutput
 from ramify.errors import RamifyError
 from ramify.naming import split_name
+from ramify.runtime.compilation import spare_loops
+from ramify.runtime.memory import importing
 
 if TYPE_CHECKING:
     from ramify.corpus.sentence import Sentence
@@ -62,6 +64,8 @@ Constraints = Annotated[
         'text, or a file with a line of JSON for each sentence, such as {"must": \\[\\[0, 3]]}.',
     ),
 ]
+FEW_WORDS = 100
+"""Fewer are parsed in less time than it takes to load the compiled loops"""
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 
 
@@ -105,13 +109,15 @@ def parse(
     Several models, or models and trees of other parsers, are averaged: the tree with the highest sum of their span
     posteriors. A sentence that cannot be derived, or that is too long, gets a flat tree and is reported at the end.
     """
-    from ramify.cli.tally import ConstraintTally, Tally
-    from ramify.parser import DOCUMENTS, FORMATS
-    from ramify.parser.ensemble import load_several
-    from ramify.terminal import tree_format
-
     if resume and decoder == "sample":
         raise RamifyError("Samples cannot be resumed: they depend on the sentences before; leave out --resume.")
+    constraints_used = _made_of(constraints)
+    with importing():
+        from ramify.cli.tally import ConstraintTally, Tally
+        from ramify.parser import DOCUMENTS, FORMATS
+        from ramify.parser.ensemble import load_several
+        from ramify.terminal import tree_format
+
     if layout != "auto" and format not in DOCUMENTS:
         raise RamifyError("--layout is for pictures; add --format svg or --format html.")
     options = {
@@ -121,11 +127,12 @@ def parse(
         "max-length": max_length,
         "branching-prior": branching_prior or None,
         "heads": heads,
-        "constraints": _made_of(constraints),
+        "constraints": constraints_used,
     }
     made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
-    with LineOutput(out, resume, overwrite, made_with, one_line_each=format in ("brackets", "json", "spans")) as output:
+    one_line_each = format in ("brackets", "json", "spans")
+    with LineOutput(out, resume, overwrite, made_with, one_line_each) as output, _few_without_loops(out):
         parser = load_several([*model, *(trees or ())], device)
         tally, constrained = Tally(strict, parser), ConstraintTally()
         with _sentences(file, input, parser, tokenise, split_sentences, output, constraints) as sentences:
@@ -158,19 +165,25 @@ def score(
 
     Totals and perplexities follow on standard error.
     """
-    from ramify.cli.tally import LikelihoodTotals, Tally
-    from ramify.parser.loading import load_single
+    with importing():
+        from ramify.cli.tally import LikelihoodTotals, Tally
+        from ramify.parser.loading import load_single
 
     options = {"max-length": max_length}
     made_with = _made_with([str(model)], "score", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
-    with LineOutput(out, resume, overwrite, made_with) as output:
+    with LineOutput(out, resume, overwrite, made_with) as output, _few_without_loops(out):
         parser, tally = load_single(model, device), Tally(strict)
         totals = LikelihoodTotals(output.lines_done)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
             scores = totals.watch(tally.watch(parser.score_many(sentences, max_length)))
             output.write(f"{scored.log_probability:.6f}" for scored in scores)
     _report(*totals.lines(parser.vocabulary), *tally.lines())
+
+
+def _few_without_loops(out: Path | None) -> AbstractContextManager[None]:
+    """Spares compiled loops, but not for a file, which must be the same to the last digit when it is resumed."""
+    return spare_loops(FEW_WORDS if out is None else 0)
 
 
 def _check_apart(file: Path, out: Path | None) -> None:
@@ -181,7 +194,7 @@ def _check_apart(file: Path, out: Path | None) -> None:
 
 def _made_of(constraints: str | None) -> str | None:
     """The checksum of a file of constraints, which is refused if it does not exist; `inline` as it is."""
-    from ramify.storage.model_folder import checksum
+    from ramify.storage.model_files import checksum
 
     if constraints is None or constraints == INLINE:
         return constraints

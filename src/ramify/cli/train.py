@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ramify.cli.common import app, notes
+from ramify.cli.common import app, check_loadable, notes
 from ramify.errors import RamifyError, Stopped
-from ramify.naming import check_model, kind_of, split_name
+from ramify.naming import kind_of, split_name
+from ramify.runtime.memory import importing
 from ramify.training.settings import presets
 
 DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
@@ -47,7 +48,7 @@ TrainingData = Annotated[
 def _existing_teachers(given: list[str] | None) -> list[str] | None:
     for text in given or ():
         if kind_of(text) == "model":
-            check_model(split_name(text)[1])
+            check_loadable(split_name(text)[1])
     return given
 
 
@@ -112,8 +113,9 @@ def train(
     **settings: Any,
 ) -> None:
     """Learn a grammar from text. Trees are used only for their words, and for F1 on a dev set that has them."""
-    from ramify.terminal import training_display
-    from ramify.training.run import train as train_grammar
+    with importing():
+        from ramify.terminal import training_display
+        from ramify.training.run import train as train_grammar
 
     try:
         with training_display(notes) as callbacks:

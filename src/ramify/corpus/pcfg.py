@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import nltk
 import numpy as np
 
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError, shortened
+
+if TYPE_CHECKING:
+    import nltk
 
 TOLERANCE = 1e-9
 MAX_ATTEMPTS = 10_000
@@ -81,6 +83,8 @@ class BinaryGrammar:
         probability zero, and preterminals that no binary rule uses, are left out. A start symbol that no rule uses
         may also lead to single symbols, and to nothing else: those then are the start rules.
         """
+        import nltk
+
         phrases: dict[str, dict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
         words: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         start: dict[str, float] = defaultdict(float)

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -17,10 +17,12 @@ from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
-from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
+
+if TYPE_CHECKING:
+    from ramify.corpus.splitting import Splitter
 
 AS_IS = TextRules(punctuation=Punctuation(keep=True))
 """Text whose tokens are all words"""
@@ -151,6 +153,8 @@ def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
 
 def learn_splitter(path: str | Path, split: str | None = None) -> Splitter:
     """Where sentences end, learnt from the prose of a file or folder."""
+    from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
+
     return Splitter.learnt_from(map(_text_of, _files(Path(path), split)))
 
 

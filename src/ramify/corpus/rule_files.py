@@ -9,16 +9,17 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import nltk
 import numpy as np
-from nltk.grammar import ProbabilisticProduction
 
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.tree import ROOT
 from ramify.errors import RamifyError, shortened
 from ramify.storage.files import write_atomically
+
+if TYPE_CHECKING:
+    import nltk
 
 _HEADER = "# ramify: "
 """Begins a first line that describes how the grammar reads text; to NLTK it is a comment"""
@@ -28,6 +29,9 @@ _SYMBOL = re.compile(r"[\w/][\w/^<>-]*")
 
 def to_nltk(grammar: BinaryGrammar) -> nltk.PCFG:
     """The same grammar for NLTK's parsers."""
+    import nltk
+    from nltk.grammar import ProbabilisticProduction
+
     productions = [
         ProbabilisticProduction(
             nltk.Nonterminal(parent),
@@ -97,6 +101,8 @@ def read_about(path: Path) -> dict[str, Any]:
 
 def read_rules(path: Path) -> BinaryGrammar:
     """A grammar in Chomsky normal form, but for rules from the start symbol to others, from a text file."""
+    import nltk
+
     try:
         grammar = nltk.PCFG.fromstring(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

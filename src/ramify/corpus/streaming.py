@@ -14,7 +14,6 @@ from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import STANDARD_INPUT, LineReader, decoded_lines, opened
 from ramify.corpus.reading import CONTENTS, check_kind
 from ramify.corpus.sentence import Sentence
-from ramify.corpus.splitting import Splitter
 from ramify.corpus.text import LONGEST_PARAGRAPH, TextRules
 from ramify.errors import RamifyError
 
@@ -94,6 +93,8 @@ class SentenceStream:
 
     def _with_splitter(self, lines: Iterator[str]) -> tuple[TextRules, Iterator[str]]:
         """The model has no splitter of its own: one that learns from how the text begins."""
+        from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
+
         head, size = [], 0
         for line in lines:
             head.append(line)

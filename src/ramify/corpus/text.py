@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ramify.corpus.cleaning import NormalForm
 from ramify.corpus.guessing import warn_of_tree
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import Sentence
-from ramify.corpus.splitting import Splitter
 from ramify.corpus.tokenising import WHITE_SPACE, check_code, tokeniser, warn_of_prose, warn_of_script
 from ramify.errors import RamifyError
+
+if TYPE_CHECKING:
+    from ramify.corpus.splitting import Splitter
 
 LONGEST_PARAGRAPH = 1 << 20
 """Characters of prose held in memory at once"""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import nltk
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import nltk
 
 ROOT = "TOP"
 UNTAGGED = "_"
@@ -77,6 +80,8 @@ class Parse:
 
 
 def _node(label: str, children: list[str]) -> nltk.Tree:
+    import nltk  # takes a fifth of the time that torch takes, and few commands make such trees
+
     node = nltk.Tree(label, children)
     node._repr_svg_ = None  # notebooks show text: NLTK's own picture needs a package that may be missing
     return node

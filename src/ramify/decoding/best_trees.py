@@ -32,10 +32,11 @@ def best_trees(scores: Tensor, lengths: Tensor, branching_prior: float = 0.0) ->
         for chart, length in zip(best, sizes, strict=True):
             chart[:length, length] += branching_prior
     spans = np.empty((len(best), max(best.shape[1] - 2, 0), 2), np.int32)
+    find_trees = _decode.unless_spared()
 
     def run(begin: int) -> None:
         piece = slice(begin, begin + PIECE)
-        _decode(best[piece], sizes[piece], spans[piece])
+        find_trees(best[piece], sizes[piece], spans[piece])
 
     threads.in_pieces(run, range(0, len(best), PIECE))
     return [spans[b, : length - 1].copy() for b, length in enumerate(sizes)]

@@ -44,7 +44,7 @@ def projective_heads(arc_posteriors: NDArray[np.floating]) -> NDArray[np.int64]:
     if N < 2:
         return heads
     scores, splits = np.zeros((4, N, N), np.int64), np.zeros((3, N, N), np.int32)
-    _fill(weights[1:], scores, splits)
+    _fill.unless_spared()(weights[1:], scores, splits)
     root = _nearest_middle(weights[0] + scores[0, 0] + scores[1, :, N - 1])
     waiting = [(0, root, 0), (root, N - 1, 1)]
     while waiting:

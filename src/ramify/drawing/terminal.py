@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from nltk import Tree
-from nltk.tree.prettyprinter import TreePrettyPrinter
 from rich.cells import cell_len
 
 from ramify.corpus.tree import Parse
 from ramify.drawing.nodes import head_word_of
+
+if TYPE_CHECKING:
+    from nltk import Tree
 
 WIDEST = 16
 """Columns of a terminal that a label or word takes before it continues on the next line"""
@@ -25,6 +27,9 @@ def draw(tree: Tree, with_ascii: bool = False) -> str:
     NLTK counts letters instead, so it gets stand-ins to place: private characters, one for each column, of which each
     piece of text has a different one.
     """
+    from nltk import Tree
+    from nltk.tree.prettyprinter import TreePrettyPrinter
+
     pieces: list[str] = []
 
     def stand_in(text: str) -> str:

@@ -22,7 +22,7 @@ from ramify.experiments.running import run_experiment, survey
 from ramify.experiments.status import Status
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.files import write_json
-from ramify.storage.model_folder import checksum
+from ramify.storage.model_files import checksum
 
 RECIPE, MODEL = "recipe.json", "model"
 HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")

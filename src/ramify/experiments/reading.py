@@ -253,11 +253,11 @@ def _check_decoder(name: str) -> None:
 
 def _check_decoders(settings: Settings, decoders: Sequence[str]) -> None:
     """Whether the model can have them; how many words it will know changes nothing."""
-    import torch
 
     from ramify.decoding.decoders import check_decoder
+    from ramify.runtime.shapes import only_shapes
 
-    with torch.device("meta"):
+    with only_shapes():
         grammar = FAMILIES[settings.model](**settings.model_arguments(words=2))
     for decoder in decoders:
         check_decoder(grammar, decoder)

@@ -110,7 +110,7 @@ def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
 
 def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[str, Any]:
     """How far the members of an average agree on the dev sentences, which are those of the first member's training."""
-    from ramify.storage.model_folder import read_config
+    from ramify.storage.model_files import read_config
     from ramify.training.data import prepare
     from ramify.training.settings import load_settings
 
@@ -121,7 +121,8 @@ def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[st
 
 def training_record(folder: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:
     """How a training went, from what it left in its folder."""
-    from ramify.storage.model_folder import METRICS, empty_model, read_config
+    from ramify.storage.model_files import METRICS, read_config
+    from ramify.storage.model_folder import empty_model
 
     epochs = [json.loads(line) for line in (folder / METRICS).read_text(encoding="utf-8").splitlines()]
     # Of the networks: a parser keeps only the rules that they made.

@@ -139,6 +139,12 @@ class Model(nn.Module, ABC):
 class Learner(torch.optim.Optimizer, ABC):
     """An optimizer that takes an objective to maximise."""
 
+    # Torch wraps these for its compiler and imports that at their first call, which takes as long as importing torch.
+    add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Optimizer.load_state_dict)
+
     @abstractmethod
     def state_shapes(self, parameter: nn.Parameter) -> dict[str, tuple[int, ...]]:
         """The names and shapes of the tensors that it remembers for a parameter, for checkpoints."""

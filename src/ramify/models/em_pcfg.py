@@ -30,9 +30,9 @@ class EMPCFG(Grammar):
     def __init__(self, nonterminals: int, preterminals: int, words: int, gain: float = 1.0) -> None:
         super().__init__(nonterminals, preterminals, None, words)
         m = nonterminals + preterminals
-        self.root = nn.Parameter((gain * torch.randn(nonterminals)).log_softmax(0))
-        self.binary = nn.Parameter((gain * torch.randn(nonterminals, m * m)).log_softmax(1).view(nonterminals, m, m))
-        self.word_table = nn.Parameter((gain * torch.randn(words, preterminals)).log_softmax(0))
+        self.root = nn.Parameter(torch.randn(nonterminals).mul_(gain).log_softmax(0))
+        self.binary = nn.Parameter(torch.randn(nonterminals, m * m).mul_(gain).log_softmax(1).view(nonterminals, m, m))
+        self.word_table = nn.Parameter(torch.randn(words, preterminals).mul_(gain).log_softmax(0))
 
     def rules(self, z: Tensor | None = None) -> DenseRules:  # noqa: ARG002
         """Start and binary rules."""

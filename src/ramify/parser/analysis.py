@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-import nltk
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +26,9 @@ from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.parser.pictures import chart_of, drawn_tree, forest_source, qtree_source
+
+if TYPE_CHECKING:
+    import nltk
 
 
 @dataclass(frozen=True)

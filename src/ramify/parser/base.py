@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import nltk
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +21,10 @@ from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
 from ramify.parser.analysis import Analysis
+from ramify.runtime.compilation import expect_words
+
+if TYPE_CHECKING:
+    import nltk
 
 NO_LABEL = "X"
 """Of constituents found by a parser without labels"""
@@ -173,10 +176,10 @@ class TreeParser(ABC):
                 if not any(window[-1].is_word):
                     forbidden_spans(window[-1])  # refuses constraints on words that are not there
             if window and (len(window) == WINDOW or isinstance(given, Pause)):
-                yield window
+                yield _announced(window)
                 window = []
         if window:
-            yield window
+            yield _announced(window)
 
     def _sentence(self, given: GivenSentence) -> Sentence:
         if isinstance(given, Sentence):
@@ -184,6 +187,11 @@ class TreeParser(ABC):
         if not isinstance(given, str | Sequence) or isinstance(given, bytes):
             raise RamifyError(f"{given!r} is not a sentence; give a string or a list of tokens.")
         return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
+
+
+def _announced(window: list[Sentence]) -> list[Sentence]:
+    expect_words(sum(sum(sentence.is_word) for sentence in window))
+    return window
 
 
 def check_positive(name: str, number: int | None) -> None:

@@ -12,7 +12,7 @@ from ramify.corpus.pcfg import BinaryGrammar
 from ramify.errors import RamifyError
 from ramify.models import TableGrammar
 from ramify.parser.parser import Parser
-from ramify.storage.model_folder import LEARNT_FROM_TEXT
+from ramify.storage.model_files import LEARNT_FROM_TEXT
 from ramify.version import VERSION
 
 MASS = 0.999

@@ -14,7 +14,8 @@ from ramify.errors import RamifyError
 from ramify.parser.parser import Parser
 from ramify.runtime.devices import chosen_device
 from ramify.storage.ensemble_folder import checksum_of, is_ensemble, read_ensemble
-from ramify.storage.model_folder import LEARNT_FROM_TEXT, load_model, read_config
+from ramify.storage.model_files import LEARNT_FROM_TEXT, read_config
+from ramify.storage.model_folder import load_model
 
 if TYPE_CHECKING:
     from ramify.parser.ensemble import Ensemble

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import nltk
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -40,6 +39,9 @@ from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.lexicalised import LexicalisedPCFG
 from ramify.structures.pcfg import PCFG, Rule
+
+if TYPE_CHECKING:
+    import nltk
 
 MOST_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""

@@ -34,7 +34,7 @@ from ramify.parser.evaluate import predict, predict_heads
 from ramify.parser.loading import load, reads_text
 from ramify.parser.members import Member, open_member
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
-from ramify.storage.model_folder import LEARNT_FROM_TEXT, METRICS, part, read_config
+from ramify.storage.model_files import LEARNT_FROM_TEXT, METRICS, part, read_config
 
 Row = TypeVar("Row", Evaluation, HeadEvaluation)
 
@@ -189,7 +189,7 @@ def evaluate_heads(
     """The scores of each system's heads and, after the runs of one that has several, their mean."""
     for system in systems:
         if system.kind == "baseline":
-            check_chain(system.name)  # before a model parses for minutes
+            check_chain(str(system.path))  # before a model parses for minutes
 
     def results(run: System) -> list[HeadEvaluation]:
         found = run.heads(

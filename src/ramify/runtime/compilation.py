@@ -1,9 +1,16 @@
-"""Loops compiled by numba: kept on disk for the next process, and never compiled in silence."""
+"""Loops compiled by numba: kept on disk for the next process, and never compiled in silence.
+
+Numba is imported, and a loop loaded or compiled, when the first of them is called: importing numba and loading the
+loops of one parse take half as long as importing torch, and compiling them takes many seconds.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import update_wrapper
 from typing import Any
 
 NOTICE = "Compiling the inner loops for this machine; this happens once and takes about half a minute."
@@ -15,6 +22,9 @@ _log = logging.getLogger("ramify")
 _ours: set[Any] = set()
 _callbacks: list[Callable[[str], None]] = [_log.info]
 _told = False
+_building = threading.RLock()
+_words_to_spare = 0
+"""How many more words are parsed without compiled loops"""
 
 
 def tell_of_compilation(callback: Callable[[str], None]) -> None:
@@ -25,8 +35,65 @@ def tell_of_compilation(callback: Callable[[str], None]) -> None:
     _callbacks[:] = [callback]
 
 
-def compiled(function: Any, reorder_sums: bool = True) -> Any:
+@contextmanager
+def spare_loops(words: int) -> Iterator[None]:
+    """Do without compiled loops, where there is another way, for fewer than this many words.
+
+    For a program that may end after a few sentences. Their last digits differ from those with compiled loops.
+    """
+    global _words_to_spare
+    _words_to_spare = words
+    try:
+        yield
+    finally:
+        _words_to_spare = 0
+
+
+def expect_words(count: int) -> None:
+    """Say that `count` words are about to be parsed; they are all parsed in the same way."""
+    global _words_to_spare
+    _words_to_spare = max(_words_to_spare - count, 0)
+
+
+def loops_are_spared() -> bool:
+    """Whether what comes next is too little to load compiled loops for."""
+    return _words_to_spare > 0
+
+
+class Loop:
+    """A function that is compiled by its first call."""
+
+    def __init__(self, function: Callable[..., Any], reorder_sums: bool) -> None:
+        update_wrapper(self, function)
+        self._function, self._reorder_sums = function, reorder_sums
+        self._kernel: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The result of the compiled function."""
+        return (self._kernel or self._built())(*arguments)
+
+    def unless_spared(self) -> Callable[..., Any]:
+        """Itself or, where loops are spared, the plain function, which is fast enough for loops over few words."""
+        return self._function if loops_are_spared() else self
+
+    def _built(self) -> Any:
+        """Numba's function; it knows only numba's functions, so the loops that this one calls are built first."""
+        with _building:
+            if self._kernel is None:
+                names = self._function.__globals__
+                for name in self._function.__code__.co_names:
+                    if isinstance(called := names.get(name), Loop):
+                        names[name] = called._built()
+                self._kernel = _compiled(self._function, self._reorder_sums)
+            return self._kernel
+
+
+def compiled(function: Callable[..., Any], reorder_sums: bool = True) -> Loop:
     """Compile on the first call, without the interpreter's lock; cached on disk where some folder can be written."""
+    return Loop(function, reorder_sums)
+
+
+def _compiled(function: Callable[..., Any], reorder_sums: bool) -> Any:
     import numba
 
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _FLAGS if reorder_sums else False}

@@ -9,7 +9,7 @@ from typing import Any
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.naming import CONFIG
 from ramify.storage.files import write_atomically
-from ramify.storage.model_folder import CARD
+from ramify.storage.model_files import CARD
 
 
 def write_card(folder: Path, record: dict[str, Any]) -> None:

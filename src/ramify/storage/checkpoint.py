@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ramify.errors import RamifyError
 from ramify.models.base import Learner, Model
-from ramify.storage.model_folder import CHECKPOINT, part
+from ramify.storage.model_files import CHECKPOINT, part
 from ramify.storage.tensors import load_tensors, save_tensors, shapes_of
 
 

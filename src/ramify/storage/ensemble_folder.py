@@ -16,7 +16,7 @@ from ramify.corpus.cleaning import WordRule
 from ramify.errors import RamifyError
 from ramify.naming import CONFIG
 from ramify.storage.files import contents, write_json
-from ramify.storage.model_folder import FORMAT, LEARNT_FROM_TEXT, checksum, part, read_json
+from ramify.storage.model_files import FORMAT, LEARNT_FROM_TEXT, checksum, part, read_json
 from ramify.version import VERSION
 
 ENSEMBLE = "ensemble"

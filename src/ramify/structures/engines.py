@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from torch import Tensor
 
+from ramify.runtime.compilation import loops_are_spared
+
 if TYPE_CHECKING:
     from ramify.structures.distribution import Marginals, TreeDistribution
 
@@ -33,6 +35,8 @@ class Engine(Generic[Kind]):
     """Why it cannot run with this device or dtype; None where it can"""
     one_at_a_time: Callable[[Kind], bool] = lambda _: False
     """Whether the sentences must be passed one by one, as where each has separate rules and the engine shares them"""
+    has_loops: bool = False
+    """Whether it needs compiled loops, which a program may spare for a few sentences"""
 
 
 _ENGINES: dict[type, dict[str, Engine[Any]]] = {}
@@ -52,12 +56,18 @@ def engines_of(kind: type) -> dict[str, Engine[Any]]:
 
 
 def chosen_engine(distribution: Kind, name: str) -> Engine[Kind]:
-    """By its name, or for `auto` the first that can run; one that was asked for and cannot run is an error."""
+    """By its name, or for `auto` the first that can run; one that was asked for and cannot run is an error.
+
+    Where loops are spared, `auto` is the first without them; log space, which is slow, is not worth that.
+    """
     engines = engines_of(type(distribution))
     if not engines:
         raise ValueError(f"no engine is registered for {type(distribution).__name__}; call register_engine")
     if name == "auto":
-        return next(engine for engine in engines.values() if engine.refusal(distribution) is None)
+        able = [engine for engine in engines.values() if engine.refusal(distribution) is None]
+        if loops_are_spared():
+            able = [each for each in able if not each.has_loops and each is not engines.get(REFERENCE)] or able
+        return able[0]
     if name not in engines:
         raise ValueError(f"engine {name!r} is not one of {', '.join(('auto', *engines))}")
     if (reason := engines[name].refusal(distribution)) is not None:

@@ -19,7 +19,7 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary, count_words
 from ramify.errors import RamifyError
-from ramify.storage.model_folder import LEARNT_FROM_TEXT
+from ramify.storage.model_files import LEARNT_FROM_TEXT
 from ramify.training.settings import Settings
 
 HELD_OUT_EVERY = 20

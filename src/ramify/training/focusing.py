@@ -25,7 +25,7 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
 from ramify.parser.members import Member, table_of
-from ramify.storage.model_folder import FOCUS, part
+from ramify.storage.model_files import FOCUS, part
 from ramify.storage.tensors import load_tensors, save_tensors
 
 OnTeacher = Callable[[int, int], None]

@@ -14,19 +14,17 @@ from ramify.storage.card import write_card
 from ramify.storage.checkpoint import Position, load_checkpoint, save_checkpoint
 from ramify.storage.files import contents, remove_unfinished, write_atomically
 from ramify.storage.locks import check_unlocked
-from ramify.storage.model_folder import (
+from ramify.storage.model_files import (
     CHECKPOINT,
     FILES,
     FOCUS,
     LEARNT_FROM_TEXT,
     METRICS,
     WEIGHTS,
-    StoredModel,
     holds_model,
     read_config,
-    write_description,
-    write_weights,
 )
+from ramify.storage.model_folder import StoredModel, write_description, write_weights
 from ramify.training.focusing import SpanScores
 from ramify.training.settings import Settings, load_settings
 

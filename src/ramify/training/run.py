@@ -23,9 +23,11 @@ from ramify.parser.loading import load_single
 from ramify.parser.members import GivenMember, check_member, open_member
 from ramify.parser.parser import Parser
 from ramify.runtime.devices import chosen_device
+from ramify.runtime.shapes import only_shapes
 from ramify.storage.checkpoint import Position
 from ramify.storage.locks import locked_folder
-from ramify.storage.model_folder import FOCUS, FORMAT, StoredModel, read_config
+from ramify.storage.model_files import FOCUS, FORMAT, read_config
+from ramify.storage.model_folder import StoredModel
 from ramify.training.data import Data, prepare
 from ramify.training.focusing import OnTeacher, SpanScores, scores_of_teachers
 from ramify.training.folder import (
@@ -301,7 +303,7 @@ def check_storable(name: str, model: Model) -> None:
 def check_size(model: str, arguments: dict[str, Any]) -> None:
     """Refuse a model whose parameters or tables alone are more than can be held, before any is allocated."""
     try:
-        with torch.device("meta"):
+        with only_shapes():
             empty = FAMILIES[model](**arguments)
     except (TypeError, ValueError) as error:
         raise RamifyError(f"{model} cannot be made with these options ({error}); change them.") from error

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import nltk
-
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.prepare.source import Source, SourceFile, file_on_disk, visible_files
 from ramify.corpus.prepare.splitting import DEFAULT_SPLIT, shares_from, split_files
@@ -33,6 +31,8 @@ def find_brackets(path: Path, out: Path, split: str | None, punctuation_tags: st
 
 def find_nltk(name: str, split: str | None, punctuation_tags: str | None) -> Source:
     """The treebank that NLTK calls `name`, from where NLTK keeps its data."""
+    import nltk
+
     reader: Any = getattr(nltk.corpus, name, None)
     try:
         if not hasattr(reader, "parsed_sents"):
@@ -49,6 +49,8 @@ def find_nltk(name: str, split: str | None, punctuation_tags: str | None) -> Sou
 
 
 def _nltk_file(reader: Any, pointer: Any, encoding: str | None, name: str) -> SourceFile:
+    import nltk
+
     # NLTK repairs a corrupt tree without a word about it, so its own reader is not asked where the file is brackets.
     if getattr(type(reader), "_normalize", None) is nltk.corpus.reader.BracketParseCorpusReader._normalize:
         return SourceFile(name, lambda: _opened_and_read(pointer), encoding=lambda _: encoding or "utf-8")

@@ -41,6 +41,6 @@ def symbol_posteriors(pcfg: DensePCFG) -> tuple[Tensor, Tensor]:
         return passes.symbol_posteriors(compiled, pcfg)
 
 
-register_engine(DensePCFG, "compiled", Engine(_compiled_inside, _compiled_marginals, _refusal))
+register_engine(DensePCFG, "compiled", Engine(_compiled_inside, _compiled_marginals, _refusal, has_loops=True))
 register_engine(DensePCFG, "scaled", Engine(partial(passes.inside, scaled), partial(passes.marginals, scaled)))
 register_engine(DensePCFG, REFERENCE, Engine(reference.inside, reference.marginals))

@@ -37,7 +37,7 @@ def _marginals_in_float64(pcfg: UnilexicalPCFG) -> Marginals:
     return Marginals(**{name: x.to(pcfg.words.dtype) if x.is_floating_point() else x for name, x in found.items()})
 
 
-register_engine(BilexicalPCFG, "compiled", Engine(compiled.inside, compiled.marginals, _refusal))
+register_engine(BilexicalPCFG, "compiled", Engine(compiled.inside, compiled.marginals, _refusal, has_loops=True))
 register_engine(BilexicalPCFG, REFERENCE, Engine(reference.inside, reference.marginals))
 # Log-space products of numbers more than 80 apart, as long sentences have, are slow in float32 and fast in float64.
 register_engine(UnilexicalPCFG, REFERENCE, Engine(_inside_in_float64, _marginals_in_float64))

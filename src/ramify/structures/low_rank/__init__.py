@@ -35,7 +35,7 @@ def _separate_rules(pcfg: LowRankPCFG) -> bool:
 
 
 for _name, _engine in {
-    "compiled": Engine(_compiled_inside, _compiled_marginals, _refusal, _separate_rules),
+    "compiled": Engine(_compiled_inside, _compiled_marginals, _refusal, _separate_rules, has_loops=True),
     "scaled": Engine(partial(passes.inside, scaled), scaled.marginals, one_at_a_time=_separate_rules),
     REFERENCE: Engine(reference.inside, reference.marginals, one_at_a_time=_separate_rules),
 }.items():

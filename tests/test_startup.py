@@ -1,0 +1,152 @@
+"""Commands load what they need, and refuse what is wrong before they load it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import ramify
+from ramify.cli.parse import FEW_WORDS
+from ramify.models import FAMILIES
+from ramify.runtime.shapes import only_shapes
+from tests.command import ramify as run_ramify
+
+MODELS = Path(__file__).parent / "fixtures" / "models"
+SLOW_TO_IMPORT = ("torch", "torch._dynamo", "numba", "sympy", "nltk", "spacy")
+SENTENCE = "the dog saw a cat\n"
+
+
+def loaded_by(code: str, cwd: Path | None = None) -> tuple[set[str], str]:
+    """The slow packages that a process has loaded after running some code, and what it said on standard error."""
+    script = f"import sys\n{code}\nprint('loaded:', *(name for name in {SLOW_TO_IMPORT} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=cwd)
+    return set(done.stdout.rpartition("loaded:")[2].split()), done.stderr
+
+
+def loaded_by_command(arguments: list[str], cwd: Path | None = None) -> tuple[set[str], str]:
+    return loaded_by(
+        f"""
+import contextlib
+from ramify.__main__ import main
+sys.argv = ["ramify", *{arguments!r}]
+with contextlib.suppress(SystemExit):
+    main()""",
+        cwd,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with broken models and a sentence."""
+    place = tmp_path_factory.mktemp("startup")
+    (place / "one.txt").write_text(SENTENCE)
+    config = json.loads((MODELS / "tn-pcfg" / "config.json").read_text())
+    for name, changes in {"unknown": {"model": "x-pcfg"}, "unfinished": {}, "old": {"format": 1}}.items():
+        (place / name).mkdir()
+        (place / name / "config.json").write_text(json.dumps(config | changes))
+        (place / name / "vocab.txt").write_text("<unk>\n")
+    return place
+
+
+WHOLE = str(MODELS / "tn-pcfg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["parse", "-m", "unknown"], "the family 'x-pcfg' is not known"),
+        (["parse", "-m", "unfinished"], "has no model.safetensors"),
+        (["evaluate", "-m", "old", "one.txt"], "is not of model format"),
+        (["train", "one.txt", "--teacher", "unknown", "--out", "x"], "the family 'x-pcfg' is not known"),
+        (["parse", "-m", WHOLE, "missing.txt"], "missing.txt: cannot be read (No such file or directory)"),
+        (["score", "-m", WHOLE, "old"], "old: cannot be read (Is a directory)"),
+        (["parse", "-m", WHOLE, "--constraints", "missing"], "missing: this file of constraints does not exist"),
+        (["parse", "-m", WHOLE, "--resume", "--decoder", "sample"], "Samples cannot be resumed"),
+        (["parse", "-m", WHOLE, "--wrong"], "No such option"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_torch_is_imported(arguments, message, folder):
+    loaded, told = loaded_by_command(arguments, folder)
+    assert message in " ".join(told.split())
+    assert loaded == set()
+
+
+@pytest.mark.parametrize(("command", "family"), [("parse", "tn-pcfg"), ("parse", "n-pcfg"), ("score", "sn-pcfg")])
+def test_one_sentence_needs_torch_alone(command, family, folder):
+    loaded, _ = loaded_by_command([command, "-m", str(MODELS / family), "one.txt"], folder)
+    assert loaded == {"torch"}
+
+
+def test_many_sentences_use_compiled_loops(folder):
+    (folder / "many.txt").write_text(SENTENCE * FEW_WORDS)
+    assert loaded_by_command(["parse", "-m", WHOLE, "many.txt"], folder)[0] == {"torch", "numba"}
+
+
+@pytest.mark.parametrize("name", ["tn-pcfg", "n-pcfg", "sn-pcfg", "nbl-pcfg"])
+def test_few_sentences_parse_as_many_do(name):
+    """In the terminal the torch engine and plain loops, in Python the compiled ones."""
+    parser = ramify.load(MODELS / name)
+    sentences = ["the dog saw a cat", "a cat", "dog", "the old cat in the garden saw the dog with a man"]
+    done = run_ramify("parse", "-m", MODELS / name, "--format", "json", "--posteriors", given="\n".join(sentences))
+    assert done.returncode == 0, done.stderr
+    for line, sentence in zip(done.stdout.splitlines(), sentences, strict=True):
+        found, expected = json.loads(line), parser.analyse(sentence).as_record(with_posteriors=True)
+        posteriors, others = found.pop("posteriors"), expected.pop("posteriors")
+        log_p, other_log_p = found.pop("log_probability"), expected.pop("log_probability")
+        assert found == expected
+        assert log_p == pytest.approx(other_log_p, abs=1e-4)
+        for kind in ("constituents", "labels", "tags"):
+            assert posteriors[kind] == pytest.approx(others[kind], abs=2e-5)
+
+
+def test_a_learner_does_not_import_the_compiler_of_torch():
+    loaded, _ = loaded_by(
+        """
+import torch
+from ramify.models import FAMILIES
+for model in (FAMILIES["n-pcfg"](2, 3, 4, embedding=4), FAMILIES["em-pcfg"](2, 3, 4)):
+    learner = model.learner(0.01, 1.0)
+    learner.update(model.objective(torch.tensor([[1, 2, 3]]), torch.tensor([3])))
+    learner.load_state_dict(learner.state_dict())"""
+    )
+    assert loaded == {"torch", "numba"}
+
+
+ARGUMENTS = {"nonterminals": 2, "preterminals": 3, "rank": 4, "words": 5, "embedding": 6, "latent": 2}
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_models_as_shapes_alone(name):
+    family = FAMILIES[name]
+    options = {key: value for key, value in ARGUMENTS.items() if key in ("words", *family.option_names())}
+    with only_shapes():
+        shapes = family(**options).state_dict()
+    expected = family(**options).state_dict()
+    assert list(shapes) == list(expected)
+    for key, tensor in expected.items():
+        assert shapes[key].device.type == "meta"
+        assert (shapes[key].shape, shapes[key].dtype) == (tensor.shape, tensor.dtype)
+
+
+def test_shapes_alone_need_nothing_slow():
+    loaded, _ = loaded_by(
+        f"""
+from ramify.models import FAMILIES
+from ramify.runtime.shapes import only_shapes
+for family in FAMILIES.values():
+    given = {{name: value for name, value in {ARGUMENTS}.items() if name in ("words", *family.option_names())}}
+    with only_shapes():
+        family(**given)"""
+    )
+    assert loaded == {"torch"}
+
+
+def test_shapes_alone_take_a_generator():
+    with only_shapes():
+        drawn = torch.randn(2, 3, generator=torch.Generator())
+    assert drawn.shape == (2, 3)
