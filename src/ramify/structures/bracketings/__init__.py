@@ -18,5 +18,5 @@ def _refusal(trees: Bracketings) -> str | None:
     return f"takes float32 or float64 on a CPU, not {given.dtype} on {given.device}"
 
 
-register_engine(Bracketings, "compiled", Engine(compiled.inside, compiled.marginals, _refusal))
+register_engine(Bracketings, "compiled", Engine(compiled.inside, compiled.marginals, _refusal, has_loops=True))
 register_engine(Bracketings, REFERENCE, Engine(reference.inside))
