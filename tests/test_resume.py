@@ -72,6 +72,18 @@ def test_a_crash_between_two_steps_changes_nothing(text, uninterrupted, tmp_path
     same(out, uninterrupted)
 
 
+@pytest.mark.parametrize("family", ["nbl-pcfg", "nl-pcfg"])
+def test_a_lexicalised_model_resumes_in_the_middle_of_an_epoch(text, tmp_path, family):
+    options = SMALL | {"model": family, "nonterminals": 2, "preterminals": 3, "epochs": 2, "max_length": 8}
+    if family == "nl-pcfg":
+        del options["rank"]
+    ramify.train(text, tmp_path / "whole", **options)
+    with pytest.raises(Crash):
+        ramify.train(text, tmp_path / "run", checkpoint_minutes=0, on_progress=crash_after(7), **options)
+    ramify.train(text, tmp_path / "run", resume=True, checkpoint_minutes=5.0)
+    same(tmp_path / "run", tmp_path / "whole")
+
+
 @pytest.mark.parametrize(
     ("module", "function"),
     [(run, "judge"), (folder, "write_weights"), (folder, "write_card"), (folder, "save_checkpoint")],

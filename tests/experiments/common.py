@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
+from ramify.corpus.conllu import write_conllu
+from ramify.corpus.sentence import Sentence
+from ramify.corpus.tree import Parse
 
 TINY = """\
 title = "Tiny"
@@ -46,3 +50,9 @@ def write_experiment(folder: Path, text: str = TINY, name: str = "tiny") -> Path
     path = folder / f"{name}.toml"
     path.write_text(text)
     return path
+
+
+def conllu_of(parses: Sequence[Parse]) -> str:
+    """The words and tags of trees, without heads."""
+    blocks = [write_conllu(Sentence.from_tokens(parse.words), parse.tags, parse, None) for parse in parses]
+    return "\n".join(blocks) + "\n"

@@ -9,16 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import ramify
 from ramify.corpus.builtin import builtin_treebank
-from ramify.corpus.conllu import write_conllu
-from ramify.corpus.sentence import Sentence
-from ramify.corpus.tree import Parse
+from ramify.corpus.reading import read_sentences
 from ramify.errors import RamifyError
 from ramify.experiments import fitting
 from ramify.experiments.fitting import expected_minutes, fitting_recipe, seconds_per_epoch, versions_of
@@ -30,7 +27,7 @@ from ramify.experiments.status import Status
 from ramify.report.reading import read_runs
 from ramify.training.data import prepare
 from ramify.training.settings import load_settings
-from tests.experiments.common import TINY, write_experiment, write_treebank
+from tests.experiments.common import TINY, conllu_of, write_experiment, write_treebank
 from tests.experiments.test_kill import told
 
 FOCUSED = TINY.replace('[models.dense]\nmodel = "n-pcfg"\n', '[models.student]\nrank = 8\nteachers = ["low-rank"]\n')
@@ -219,7 +216,7 @@ def test_the_seconds_of_an_epoch_are_those_of_its_steps(recipe_file, tmp_path, m
     monkeypatch.setattr(fitting.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(fitting, "TIMED", 4000)
     recipe, data = read_recipe(str(recipe_file), {}), data_set(write_treebank(tmp_path / "mine"))
-    words = sum(len(parse) for parse in data.trees("train").parses if 2 <= len(parse) <= 40)
+    words = sum(len(parse) for parse in read_sentences(data.split("train")).parses if 2 <= len(parse) <= 40)
     assert seconds_per_epoch(recipe.student, data) == pytest.approx(words, rel=0.02)
 
 
@@ -234,11 +231,6 @@ def test_data_is_a_file_or_a_folder(tmp_path):
     (tmp_path / "empty" / "dev.txt").write_text("a b\n")
     with pytest.raises(RamifyError, match="no training file"):
         data_set(tmp_path / "empty")
-
-
-def conllu_of(parses: Sequence[Parse]) -> str:
-    blocks = [write_conllu(Sentence.from_tokens(parse.words), parse.tags, parse, None) for parse in parses]
-    return "\n".join(blocks) + "\n"
 
 
 def test_conllu_is_data_like_text_and_has_no_trees_to_score_against(tmp_path):

@@ -221,7 +221,7 @@ def test_a_file_or_a_preset_must_exist(tmp_path):
     ("change", "message"),
     [
         (lambda folder: (folder / "test.trees").unlink(), "has no test file"),
-        (lambda folder: (folder / "test.trees").write_text("a sentence\n"), "holds no trees"),
+        (lambda folder: (folder / "test.trees").write_text("a sentence\n"), "neither trees nor CoNLL-U"),
         (lambda folder: (folder / "dev.txt").write_text(""), "could be the dev set"),
     ],
 )

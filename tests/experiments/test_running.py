@@ -23,7 +23,7 @@ from ramify.experiments.reading import read_plan
 from ramify.experiments.running import check_jobs, run_experiment, survey
 from ramify.storage.locks import locked_folder
 from tests.command import ramify
-from tests.experiments.common import TINY, write_experiment, write_treebank
+from tests.experiments.common import TINY, conllu_of, write_experiment, write_treebank
 
 ONE = TINY.replace("seeds = [0, 1]", "seeds = [0]")
 DENSE_ALONE = TINY[: TINY.index("[models.low")] + TINY[TINY.index("[models.dense") :]
@@ -322,3 +322,25 @@ def test_more_threads_than_cores_are_told(finished, monkeypatch):
     check_jobs(plan, 2)
     with pytest.warns(package.RamifyWarning, match="3 jobs of 1 threads each are more than the 2 cores"):
         check_jobs(plan, 3)
+
+
+def test_a_lexicalised_model_learns_the_same_from_conllu_as_from_trees_of_the_same_words(tmp_path):
+    text = ONE[: ONE.index("[models")].replace('small = "treebank"', 'small = "treebank"\nheads = "heads"')
+    text = text.replace("epochs = 2", "epochs = 1\nmin_count = 1").replace('"left", "random"', '"left"')
+    path = write_experiment(tmp_path, text + '[models.bilexical]\nmodel = "nbl-pcfg"\nrank = 8\n')
+    (tmp_path / "heads").mkdir()
+    for file in (tmp_path / "treebank").iterdir():
+        parses = package.corpus.reading.read_sentences(file).parses
+        (tmp_path / "heads" / f"{file.stem}.conllu").write_text(conllu_of(parses))
+    statuses = run_experiment(read_plan(path), tmp_path / "out", jobs=2)
+    finished = ("small/baselines", "small/bilexical/seed-0", "heads/bilexical/seed-0")
+    assert states(statuses) == dict.fromkeys(finished, "finished")  # there are no trees in `heads` for baselines
+    runs = {name: tmp_path / "out" / "runs" / name / "bilexical" / "seed-0" for name in ("small", "heads")}
+    weights, same = (load_file(folder / "model.safetensors") for folder in runs.values())
+    assert weights.keys() == same.keys()
+    assert all(np.array_equal(value, same[name]) for name, value in weights.items())
+    results = {name: json.loads((folder / "results" / "mbr.json").read_text()) for name, folder in runs.items()}
+    expected = package.evaluate(package.load(runs["small"]), tmp_path / "treebank" / "test.trees")
+    assert results["small"]["evaluation"]["scores"]["sentence_f1"] == expected.scores.sentence_f1
+    assert results["heads"]["evaluation"] == {}
+    assert results["heads"]["epochs"][0]["dev_perplexity"] == results["small"]["epochs"][0]["dev_perplexity"]

@@ -7,15 +7,15 @@ from collections.abc import Collection
 from typing import Any
 
 from ramify.errors import RamifyWarning
-from ramify.evaluation.gold import load_gold
-from ramify.experiments.plan import SPLITS, DataSet, Plan
+from ramify.experiments.plan import DataSet, Plan
+from ramify.experiments.results import gold_of
 from ramify.experiments.status import Status
 from ramify.training.data import prepare
 from ramify.training.settings import Settings
 
 
 def check_data(plan: Plan, statuses: Collection[Status]) -> None:
-    """Read the trees of every data set that something is left to be done with, as its runs will."""
+    """Read the sentences of every data set that something is left to be done with, as its runs will."""
     unfinished = {status.name for status in statuses if status.state != "finished"}
     for name, data in plan.data.items():
         ways = {
@@ -35,10 +35,7 @@ def _way(settings: Settings) -> tuple[Any, ...]:
 def _check(data: DataSet, ways: Collection[Settings]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RamifyWarning)  # the runs will report
-        if not data.is_scored:
-            for settings in ways:
-                prepare(data.split("train"), data.split("dev"), settings)
-            return
-        train, dev, test = (data.trees(split) for split in SPLITS)
         for settings in ways:
-            load_gold(test, prepare(train, dev, settings).word_rule)
+            prepared = prepare(data.split("train"), data.split("dev"), settings)
+            if data.is_scored:
+                gold_of(data, prepared.word_rule)

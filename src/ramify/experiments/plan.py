@@ -25,7 +25,7 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True)
 class DataSet:
-    """A treebank by its name, or text to learn from."""
+    """A treebank by its name, or text or CoNLL-U to learn from."""
 
     name: str
     files: dict[str, Path] | None
@@ -49,12 +49,6 @@ class DataSet:
             return _builtin()[name]
         file = self.files.get(name)
         return _trees(file) if file is not None and looks_like_trees(file) else file
-
-    def trees(self, name: str) -> Corpus:
-        """The same, read."""
-        from ramify.corpus.reading import read_sentences
-
-        return _builtin()[name] if self.files is None else read_sentences(self.files[name], "brackets")
 
     @cached_property
     def checksums(self) -> dict[str, str]:

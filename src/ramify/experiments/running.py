@@ -75,7 +75,8 @@ def check_jobs(plan: Plan, jobs: int | None) -> None:
 
 def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
     """Where every job is, as the folder tells; one that failed waits for another try."""
-    for data in plan.data if plan.baselines else ():
+    scored = [name for name, data in plan.data.items() if data.is_scored]
+    for data in scored if plan.baselines else ():
         done = out is not None and not folder.missing_baselines(out, plan, data)
         yield Status(_baselines_name(data), state="finished" if done else "waiting")
     for run in plan.runs.values():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ramify.corpus.reading import split_paths
+from ramify.corpus.reading import kind_of, split_paths
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.experiments.plan import BUILT_IN, SPLITS, looks_like_trees
 from ramify.experiments.tables import Table, check_name, unknown
@@ -82,6 +82,6 @@ def _files(folder: Path, where: str) -> dict[str, Path]:
     for split in SPLITS:
         if split not in found:
             raise RamifyError(f"{where}: {folder} has no {split} file; name one {split}.trees.")
-        if not looks_like_trees(found[split]):
-            raise RamifyError(f"{where}: {found[split]} holds no trees; experiments score against trees.")
+        if not looks_like_trees(found[split]) and kind_of(found[split]) != "conllu":
+            raise RamifyError(f"{where}: {found[split]} holds neither trees nor CoNLL-U; experiments do not read text.")
     return {split: found[split].absolute() for split in SPLITS}
