@@ -117,7 +117,7 @@ for model in (FAMILIES["n-pcfg"](2, 3, 4, embedding=4), FAMILIES["em-pcfg"](2, 3
     assert loaded == {"torch", "numba"}
 
 
-ARGUMENTS = {"nonterminals": 2, "preterminals": 3, "rank": 4, "words": 5, "embedding": 6, "latent": 2}
+ARGUMENTS = {"nonterminals": 2, "preterminals": 3, "rank": 4, "words": 5, "embedding": 10, "latent": 2}
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
-
-from nltk import Tree
+from typing import TYPE_CHECKING, Literal
 
 from ramify.corpus.tree import ROOT, UNTAGGED, Parse
 from ramify.drawing.measure import is_right_to_left
+
+if TYPE_CHECKING:
+    from nltk import Tree
 
 Kind = Literal["constituent", "tag", "word"]
 
@@ -120,6 +121,8 @@ def tree_of_parse(
 
 def tree_of_nltk(tree: Tree) -> DrawnTree:
     """The nodes of any tree of NLTK, as it is; a node without children is drawn as a word."""
+    from nltk import Tree
+
     nodes: list[Node] = []
     ends: dict[int, int] = {}
     pending: list[tuple[object, int]] = [(tree, -1)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-
-from nltk import Tree
+from typing import TYPE_CHECKING
 
 from ramify.corpus.tree import Parse
 from ramify.drawing.nodes import tree_of_nltk
 from ramify.drawing.svg import document, layout_for, picture
+
+if TYPE_CHECKING:
+    from nltk import Tree
 
 
 def shown_in_notebooks(parse: Parse) -> Tree:
@@ -16,6 +18,8 @@ def shown_in_notebooks(parse: Parse) -> Tree:
 
     They are ordinary trees of NLTK, which compares classes: those of a subclass would not equal the user's own.
     """
+    from nltk import Tree
+
     tree = parse.to_nltk()
     pending = [tree]  # NLTK's own iterator is recursive, and a tree may be deeper than Python allows
     while pending:

@@ -3,7 +3,7 @@
 By default the compiler loads and stores a row of sums again for every few rows that are added to it, checks at each
 call whether rows overlap, and processes the numbers after the last full register one by one. A block is an LLVM vector
 of 256 bytes: it fills a few registers of any machine, is loaded and stored once, and leaves no remainder where rows are
-padded to whole blocks (`padded_size`).
+padded to whole blocks (padding.py).
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,misc"
@@ -13,19 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import extending, types
 from numba.extending import models, register_model
 
-_BYTES = 256
+from ramify.runtime.padding import BLOCK_BYTES
+
 _FLAGS = ("reassoc", "contract", "nsz", "arcp")  # as in compilation.py
-
-
-def padded_size(size: int, dtype: torch.dtype) -> int:
-    """The size of a row of whole blocks that has room for the given number of numbers."""
-    block = _BYTES // dtype.itemsize
-    return -(-size // block) * block
 
 
 def intrinsic(function: Any) -> Any:
@@ -37,7 +31,7 @@ class Block(types.Type):
     """The type of a block in compiled code."""
 
     def __init__(self, dtype: Any) -> None:
-        self.dtype, self.size = dtype, _BYTES * 8 // dtype.bitwidth
+        self.dtype, self.size = dtype, BLOCK_BYTES * 8 // dtype.bitwidth
         super().__init__(name=f"Block({dtype})")
 
 

@@ -17,7 +17,7 @@ GROUPS = (
             Mutant("NextWordModel.distances_and_objective", "distances[:, 1:]", "distances[:, :-1]"),
             Mutant("drop_units", "len(x), 1, x.shape[2]", "len(x), x.shape[1], x.shape[2]"),
             Mutant("drop_units", "torch.ones(len(x), 1,", "torch.ones(1, 1,"),
-            Mutant("_unlabelled", "float(found.log_partition[b])", "math.nan"),
+            Mutant("_unlabelled", "Decoded(log_probability", "Decoded(math.nan"),
         ),
     ),
     Group(

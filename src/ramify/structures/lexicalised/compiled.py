@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.runtime import threads
-from ramify.runtime.blocks import padded_size
 from ramify.runtime.fast_exp import exp
+from ramify.runtime.padding import padded_size
 from ramify.runtime.threads import torch_on_one_core
 from ramify.structures.distribution import Marginals
 from ramify.structures.lexicalised import kernels
