@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,12 @@ class Places:
 
     length: int
 
+    @staticmethod
+    @lru_cache(128)
+    def of(length: int) -> Places:
+        """The places of all sentences of this length."""
+        return Places(length)
+
     @cached_property
     def first(self) -> NDArray[np.int64]:
         """(N + 1,) the first row of each head, then the number of rows"""
@@ -140,7 +146,7 @@ def _scaled(log_probabilities: Tensor) -> tuple[Tensor, Array]:
 def inside_of(tables: Tables, pcfg: BilexicalPCFG) -> Chart:
     """The chart of the only sentence of a batch, which has no padding."""
     N, n = pcfg.longest, pcfg.nonterminals
-    places = Places(N)
+    places = Places.of(N)
     rows, spans = int(places.first[-1]), int(places.spans[-1])
     relative_words, word_scale = _scaled(pcfg.words[0])
     root, root_scale = _scaled(pcfg.start()[0])
