@@ -19,7 +19,7 @@ from ramify.models.lexicalised import (
     start_network,
 )
 from ramify.models.networks import Residual, initialise, multiply_weights
-from ramify.runtime.blocks import padded_size
+from ramify.runtime.padding import padded_size
 from ramify.structures.lexicalised import BilexicalPCFG
 from ramify.structures.pcfg import cumulative, draw
 
