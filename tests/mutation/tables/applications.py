@@ -126,4 +126,18 @@ GROUPS = (
             Mutant("stop_requests.on_signal", "elif not request.is_repeated(number):", "else:"),
         ),
     ),
+    Group(
+        "starting up",
+        ("runtime/test_compilation.py", "test_startup.py"),
+        (
+            Mutant("expect_words", "_words_to_spare - count", "_words_to_spare"),
+            Mutant("spare_loops", "finally:\n        _words_to_spare = 0", "finally:\n        pass"),
+            Mutant("chosen_engine", "if loops_are_spared():", "if False:"),
+            Mutant("Loop._built", "names[name] = called._built()", "called._built()"),
+            Mutant("_few_without_loops", "FEW_WORDS if out is None else 0", "FEW_WORDS"),
+            Mutant("check_loadable", "read_config(path)", "pass"),
+            Mutant("_readable", "or path.is_dir() or not path.exists()", ""),
+            Mutant("only_shapes", ", _WithoutDecompositions()", ""),
+        ),
+    ),
 )
