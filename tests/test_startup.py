@@ -13,8 +13,8 @@ import torch
 import ramify
 from ramify.cli.parse import FEW_WORDS
 from ramify.models import FAMILIES
+from ramify.runtime.compilation import spare_loops
 from ramify.runtime.shapes import only_shapes
-from tests.command import ramify as run_ramify
 
 MODELS = Path(__file__).parent / "fixtures" / "models"
 SLOW_TO_IMPORT = ("torch", "torch._dynamo", "numba", "sympy", "nltk", "spacy")
@@ -76,9 +76,9 @@ def test_what_is_wrong_is_refused_before_torch_is_imported(arguments, message, f
     assert loaded == set()
 
 
-@pytest.mark.parametrize(("command", "family"), [("parse", "tn-pcfg"), ("parse", "n-pcfg"), ("score", "sn-pcfg")])
-def test_one_sentence_needs_torch_alone(command, family, folder):
-    loaded, _ = loaded_by_command([command, "-m", str(MODELS / family), "one.txt"], folder)
+@pytest.mark.parametrize("family", ["tn-pcfg", "n-pcfg", "sn-pcfg"])
+def test_one_sentence_needs_torch_alone(family, folder):
+    loaded, _ = loaded_by_command(["parse", "-m", str(MODELS / family), "one.txt"], folder)
     assert loaded == {"torch"}
 
 
@@ -90,13 +90,13 @@ def test_many_sentences_and_files_need_compiled_loops(arguments, folder):
 
 @pytest.mark.parametrize("name", ["tn-pcfg", "n-pcfg", "sn-pcfg", "nbl-pcfg"])
 def test_few_sentences_parse_as_many_do(name):
-    """In the terminal the torch engine and plain loops, in Python the compiled ones."""
+    """Few by the torch engine and plain loops, many by the compiled ones."""
     parser = ramify.load(MODELS / name)
     sentences = ["the dog saw a cat", "a cat", "dog", "the old cat in the garden saw the dog with a man"]
-    done = run_ramify("parse", "-m", MODELS / name, "--format", "json", "--posteriors", given="\n".join(sentences))
-    assert done.returncode == 0, done.stderr
-    for line, sentence in zip(done.stdout.splitlines(), sentences, strict=True):
-        found, expected = json.loads(line), parser.analyse(sentence).as_record(with_posteriors=True)
+    with spare_loops(FEW_WORDS):
+        few = list(parser.analyse_many(sentences))
+    for analysis, sentence in zip(few, sentences, strict=True):
+        found, expected = (each.as_record(with_posteriors=True) for each in (analysis, parser.analyse(sentence)))
         posteriors, others = found.pop("posteriors"), expected.pop("posteriors")
         log_p, other_log_p = found.pop("log_probability"), expected.pop("log_probability")
         assert found == expected

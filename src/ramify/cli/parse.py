@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
@@ -66,6 +66,8 @@ Constraints = Annotated[
 ]
 FEW_WORDS = 100
 """Fewer are parsed in less time than it takes to load the compiled loops"""
+WITHOUT_NUMBERS = ("brackets", "pretty", "conllu", "forest", "qtree")
+"""Formats that show no probability unless posteriors are asked for"""
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 
 
@@ -132,7 +134,9 @@ def parse(
     made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
     one_line_each = format in ("brackets", "json", "spans")
-    with LineOutput(out, resume, overwrite, made_with, one_line_each) as output, _few_without_loops(out):
+    # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
+    spared = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
+    with LineOutput(out, resume, overwrite, made_with, one_line_each) as output, spare_loops(spared):
         parser = load_several([*model, *(trees or ())], device)
         tally, constrained = Tally(strict, parser), ConstraintTally()
         with _sentences(file, input, parser, tokenise, split_sentences, output, constraints) as sentences:
@@ -172,18 +176,13 @@ def score(
     options = {"max-length": max_length}
     made_with = _made_with([str(model)], "score", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
-    with LineOutput(out, resume, overwrite, made_with) as output, _few_without_loops(out):
+    with LineOutput(out, resume, overwrite, made_with) as output:
         parser, tally = load_single(model, device), Tally(strict)
         totals = LikelihoodTotals(output.lines_done)
         with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
             scores = totals.watch(tally.watch(parser.score_many(sentences, max_length)))
             output.write(f"{scored.log_probability:.6f}" for scored in scores)
     _report(*totals.lines(parser.vocabulary), *tally.lines())
-
-
-def _few_without_loops(out: Path | None) -> AbstractContextManager[None]:
-    """Spares compiled loops, but not for a file, which must be the same to the last digit when it is resumed."""
-    return spare_loops(FEW_WORDS if out is None else 0)
 
 
 def _check_apart(file: Path, out: Path | None) -> None:

@@ -134,7 +134,7 @@ GROUPS = (
             Mutant("spare_loops", "finally:\n        _words_to_spare = 0", "finally:\n        pass"),
             Mutant("chosen_engine", "if loops_are_spared():", "if False:"),
             Mutant("Loop._built", "names[name] = called._built()", "called._built()"),
-            Mutant("_few_without_loops", "FEW_WORDS if out is None else 0", "FEW_WORDS"),
+            Mutant("cli.parse:parse", "format in WITHOUT_NUMBERS", "True"),
             Mutant("check_loadable", "read_config(path)", "pass"),
             Mutant("_readable", "or path.is_dir() or not path.exists()", ""),
             Mutant("only_shapes", ", _WithoutDecompositions()", ""),
