@@ -1,7 +1,17 @@
 """The mutants, one file for each room of the package, or for several small ones."""
 
 from tests.mutation.mutants import Group
-from tests.mutation.tables import applications, corpus, dependencies, evaluation, grammars, inference, parser, training
+from tests.mutation.tables import (
+    applications,
+    corpus,
+    dependencies,
+    evaluation,
+    grammars,
+    inference,
+    lexicalised,
+    parser,
+    training,
+)
 
 GROUPS: tuple[Group, ...] = (
     *corpus.GROUPS,
@@ -9,6 +19,7 @@ GROUPS: tuple[Group, ...] = (
     *evaluation.GROUPS,
     *grammars.GROUPS,
     *inference.GROUPS,
+    *lexicalised.GROUPS,
     *parser.GROUPS,
     *training.GROUPS,
     *applications.GROUPS,

@@ -12,14 +12,14 @@ GROUPS = (
         (
             Mutant("compiled_sums:normalise_row", "total > _SMALLEST", "total > 0"),
             Mutant(
-                "compiled_sums:weighted_sum",
+                "compiled_sums:relative_weights",
                 "if peak == -np.inf:",
                 "if peak == np.inf:",
                 equivalent="all weights become NaN, which is not above zero, so the sum is empty all the same",
             ),
             Mutant("compiled_sums:weighted_sum", "for t in range(fours, kept):", "for t in range(fours + 1, kept):"),
             Mutant(
-                "compiled_sums:weighted_sum",
+                "compiled_sums:relative_weights",
                 "a_rows[kept], b_rows[kept] = weight, ",
                 "b_rows[kept], a_rows[kept] = weight, ",
             ),
