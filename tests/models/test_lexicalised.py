@@ -23,6 +23,7 @@ from ramify.models.generation import sampler_of
 from ramify.models.inspect import normalisation_error
 from ramify.models.lexicalised import LexicalisedGrammar, WithWordTable
 from ramify.structures.fallback import reliable_log_partition
+from ramify.structures.lexicalised import compiled
 from ramify.structures.lexicalised.distribution import head_of_span
 
 N, P, R, WORDS, EMBEDDING = 3, 4, 5, 11, 6
@@ -31,7 +32,7 @@ LEXICALISED = [name for name, family in FAMILIES.items() if issubclass(family, L
 every_family = pytest.mark.parametrize("family", LEXICALISED)
 
 
-def made(family: str, words: int = WORDS, scale: float = 0.5, **sizes: int) -> LexicalisedGrammar:
+def made(family: str, words: int = WORDS, scale: float = 0.5, **sizes: float) -> LexicalisedGrammar:
     arguments: dict[str, Any] = {"nonterminals": N, "preterminals": P, "words": words, "embedding": EMBEDDING, **sizes}
     if family == "nbl-pcfg":
         arguments.setdefault("rank", R)
@@ -150,6 +151,36 @@ def test_every_matrix_starts_out_xavier_uniform(family: str) -> None:
             bound = (6 / sum(parameter.shape)) ** 0.5
             assert parameter.abs().max() <= bound, name
             assert parameter.std().item() == pytest.approx(bound / 3**0.5, rel=0.1), name
+
+
+OUTPUTS = {
+    "nbl-pcfg": {"start.3", "component.1", "head_child", "other_child", "word_network.layer"},
+    "nl-pcfg": {"start.3", "head_child.2", "other_child.of_word", "other_child.of_symbol", "word_network.layer"},
+}
+
+
+@every_family
+def test_gain_multiplies_the_initial_weights_of_the_output_layers_alone(family: str) -> None:
+    plain, larger = (made(family, scale=0, gain=gain).state_dict() for gain in (1, 3))
+    for name, value in plain.items():
+        layer, _, kind = name.rpartition(".")
+        factor = 3 if kind == "weight" and layer in OUTPUTS[family] else 1
+        torch.testing.assert_close(larger[name], factor * value, msg=name)
+
+
+def test_the_numbers_and_operations_of_a_chart_are_counted() -> None:
+    grammar, length, rank = made("nbl-pcfg", rank=70).float(), 6, 70
+    with torch.no_grad():
+        pcfg = grammar.forward(torch.randint(WORDS, (1, length)), torch.tensor([length]))
+        chart = compiled.inside_of(compiled.Tables.of(pcfg), pcfg)
+        found = compiled.outside_of(chart)
+    kept = chart.mixed.numel() + chart.heads.size + chart.symbols.numel() + found.above.numel() + found.symbols.numel()
+    assert grammar.numbers_per_sentence(length) == kept + chart.mixed.numel() + 2 * chart.components.numel()
+    spans = [(i, j) for j in range(length + 1) for i in range(j)]
+    heads = sum(j - i for i, j in spans)
+    heads_of_splits = sum((j - i) * (j - i - 1) for i, j in spans)
+    # s, `head` and `closed` have n terms for every H, `mixed` one for every split; each is a product and a sum.
+    assert grammar.chart_flop(length) == 2 * rank * (3 * N * heads + heads_of_splits)
 
 
 @every_family

@@ -19,8 +19,8 @@ from tests.structures.random_rules import inside, marginals, parameters
 
 ALL = ["reference", "compiled"]
 SHAPES = [(3, 4, 7), (1, 1, 1), (1, 3, 2), (4, 1, 5), (5, 2, 3), (2, 2, 17)]
-MANY = [(8, 1, 3), (9, 2, 3), (13, 1, 4), (15, 3, 5)]
-"""Products take eight nonterminals or words at a time, and those left over together with some before them"""
+MANY = [(4, 1, 3), (8, 2, 3), (13, 1, 4), (3, 2, 70)]
+"""Products take four nonterminals at a time, and rows have a block of 32 or 64 numbers or more"""
 LENGTHS = [[6, 4, 2, 5], [1], [1, 2, 1], [9], [2, 2], [7, 1, 3]]
 
 

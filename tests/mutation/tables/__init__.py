@@ -12,6 +12,8 @@ from tests.mutation.tables import (
     parser,
     readers,
     structformer,
+    lexicalised,
+    parser,
     training,
 )
 
@@ -22,6 +24,7 @@ GROUPS: tuple[Group, ...] = (
     *evaluation.GROUPS,
     *grammars.GROUPS,
     *inference.GROUPS,
+    *lexicalised.GROUPS,
     *parser.GROUPS,
     *readers.GROUPS,
     *structformer.GROUPS,

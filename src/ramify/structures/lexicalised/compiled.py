@@ -23,7 +23,7 @@ from ramify.runtime.fast_exp import exp
 from ramify.runtime.padding import padded_size
 from ramify.runtime.threads import torch_on_one_core
 from ramify.structures.distribution import Marginals
-from ramify.structures.lexicalised import kernels
+from ramify.structures.lexicalised import kernels, outside_kernels
 from ramify.structures.lexicalised.distribution import BilexicalPCFG
 
 Array = NDArray[Any]
@@ -101,6 +101,12 @@ class Places:
         N = self.length
         grids = (np.mgrid[: p + 1, p + 1 : N + 1].reshape(2, -1) for p in range(N))
         return np.concatenate(list(grids), 1).T
+
+    def over_spans(self, rows: Tensor) -> Tensor:
+        """(N+1, N+1, ...) the sums of rows (rows, ...) over the heads of each span."""
+        table = rows.new_zeros(self.length + 1, self.length + 1, *rows.shape[1:])
+        i, j = torch.from_numpy(self.of_rows).T
+        return table.index_put_((i, j), rows, accumulate=True)
 
     def whole(self) -> NDArray[np.int64]:
         """(N,) the rows of the whole sentence, one for each head"""
@@ -197,13 +203,11 @@ class Outside:
 
     def labels(self, places: Places) -> Tensor:
         """(N+1, N+1, n) posteriors"""
-        table = self.symbols.new_zeros(places.length + 1, places.length + 1, self.symbols.shape[1])
-        i, j = torch.from_numpy(places.of_rows).T
-        return table.index_put_((i, j), self.symbols, accumulate=True)
+        return places.over_spans(self.symbols)
 
     def spans(self, tables: Tables, places: Places) -> Tensor:
         """(N+1, N+1) posteriors"""
-        table = self.labels(places).sum(-1)
+        table = places.over_spans(self.symbols.sum(-1))
         head, other = (torch.from_numpy(x) for x in tables.tag_sums)
         table.diagonal(1).copy_(self.leaf_heads @ head + self.leaf_others.flatten(1) @ other.flatten())
         return table
@@ -222,7 +226,7 @@ def outside_of(chart: Chart, with_arcs: bool = False) -> Outside:
     if chart.log_z == -math.inf:
         return result
     bound = math.log(torch.finfo(like.dtype).max) - 10
-    kernels.outside(
+    outside_kernels.outside(
         N, places.first, places.spans, chart.scores, chart.components.numpy(), *tables.of_phrases, tables.tag_sums[1],
         chart.words, chart.word_scale, chart.symbols.numpy(), chart.symbol_scale, chart.heads, chart.head_scale,
         chart.others, chart.other_scale, chart.root.numpy(), chart.root_scale, chart.log_z, bound,

@@ -7,6 +7,10 @@ Sums stay in registers as long as possible, whatever the number of rows that the
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from ramify.runtime.blocks import added, block_size, filled, load, multiplied, store
 from ramify.runtime.compilation import compiled
 from ramify.structures.compiled_sums import normalise_row, relative_weights
@@ -110,3 +114,79 @@ def weighted_sum(total, count, terms, a, a_rows, b, b_rows):
             weight = filled(number(terms[t]))
             store(total, h, _add_term(load(total, h), weight, a, a_rows[t], b, b_rows[t], h))
     return peak + normalise_row(total)
+
+
+@compiled
+def add_term(total, scale, term, a, a_row, b, b_row):
+    """Add exp(term) a[a_row] * b[b_row] to a sum with a log scale; gives its new log scale."""
+    peak = max(scale, term)
+    if peak == -np.inf:
+        return peak
+    number = total.dtype.type
+    of_total, weight = filled(number(math.exp(scale - peak))), filled(number(math.exp(term - peak)))
+    for h in range(0, total.shape[0], block_size(a)):
+        store(total, h, _add_term(multiplied(of_total, load(total, h)), weight, a, a_row, b, b_row, h))
+    return peak + normalise_row(total)
+
+
+@compiled
+def _pair_weights(shared_a, count, terms, a_rows, b_rows, number):
+    """As `relative_weights`, for two sums of terms (2, count); gives the numbers of terms left, and both peaks."""
+    peak, other_peak = -np.inf, -np.inf
+    for t in range(count):
+        peak, other_peak = max(peak, terms[0, t]), max(other_peak, terms[1, t])
+    kept, kept_of_a = 0, 0
+    for t in range(count):
+        weight = number(math.exp(terms[0, t] - peak)) if peak > -np.inf else number(0)
+        other = number(math.exp(terms[1, t] - other_peak)) if other_peak > -np.inf else number(0)
+        if weight > 0 or other > 0:
+            terms[0, kept], terms[1, kept] = weight, other
+            a_rows[kept], b_rows[kept] = a_rows[t], b_rows[t]
+            kept += 1
+            kept_of_a += t < shared_a
+    return kept_of_a, kept, peak, other_peak
+
+
+@compiled
+def _add_pairs(total, other_total, begin, end, terms, shared, shared_rows, varying, rows, step):
+    """Add terms to two sums: both have the same rows of `shared`, and the second has rows of `varying` further on."""
+    r, number = total.shape[0], total.dtype.type
+    pairs = begin + (end - begin) // 2 * 2
+    for t in range(begin, pairs, 2):
+        w, v = filled(number(terms[0, t])), filled(number(terms[0, t + 1]))
+        other_w, other_v = filled(number(terms[1, t])), filled(number(terms[1, t + 1]))
+        a, b = shared_rows[t] * r, shared_rows[t + 1] * r
+        c, d = rows[t] * r, rows[t + 1] * r
+        for h in range(0, r, block_size(shared)):
+            x, y = load(shared, a + h), load(shared, b + h)
+            sum_of_two = added(load(total, h), multiplied(multiplied(w, x), load(varying, c + h)))
+            store(total, h, added(sum_of_two, multiplied(multiplied(v, y), load(varying, d + h))))
+            sum_of_two = added(
+                load(other_total, h), multiplied(multiplied(other_w, x), load(varying, c + step * r + h))
+            )
+            store(
+                other_total, h,
+                added(sum_of_two, multiplied(multiplied(other_v, y), load(varying, d + step * r + h))),
+            )  # fmt: skip
+    for t in range(pairs, end):
+        w, other_w = filled(number(terms[0, t])), filled(number(terms[1, t]))
+        for h in range(0, r, block_size(shared)):
+            x, at = load(shared, shared_rows[t] * r + h), rows[t] * r + h
+            store(total, h, added(load(total, h), multiplied(multiplied(w, x), load(varying, at))))
+            second = multiplied(multiplied(other_w, x), load(varying, at + step * r))
+            store(other_total, h, added(load(other_total, h), second))
+
+
+@compiled
+def paired_sums(total, other_total, shared_a, count, terms, a, a_rows, b, b_rows, a_step, b_step):
+    """Two sums as `weighted_sum` makes them, of terms (2, count), that have rows in common; gives both log scales.
+
+    Of the first `shared_a` terms the second sum has the same rows of a, and the rows of b are `b_step` further on. Of
+    the others it has the same rows of b, and the rows of a are `a_step` further on.
+    """
+    shared_a, count, peak, other_peak = _pair_weights(shared_a, count, terms, a_rows, b_rows, total.dtype.type)
+    total[:] = 0
+    other_total[:] = 0
+    _add_pairs(total, other_total, 0, shared_a, terms, a, a_rows, b, b_rows, b_step)
+    _add_pairs(total, other_total, shared_a, count, terms, b, b_rows, a, a_rows, a_step)
+    return peak + normalise_row(total), other_peak + normalise_row(other_total)

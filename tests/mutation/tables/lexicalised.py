@@ -1,0 +1,92 @@
+"""Lexicalised rules: the reference, the compiled path, trees with heads, and the families."""
+
+from tests.mutation.mutants import Group, Mutant
+
+GROUPS = (
+    Group(
+        "lexicalised, bilexical rules",
+        ("structures/test_lexicalised.py",),
+        (
+            Mutant("lexicalised.reference:_splits", "heads[u - 1][:, v : v + starts]", "heads[u - 1][:, :starts]"),
+            Mutant("lexicalised.reference:_splits", "[:, :starts, LEFT]", "[:, :starts, RIGHT]"),
+            Mutant("lexicalised.reference:_splits", ", :v].flip(2)", ", :v]"),
+            Mutant("lexicalised.reference:_arcs", "found.by_head[width] - total", "found.by_head[width]"),
+            Mutant("lexicalised.reference:_roots", "symbols[length][b, 0]", "symbols[length][b, -1]"),
+            Mutant("head_of_span", "not i < heads[q] <= j", "not i <= heads[q] <= j"),
+            Mutant("LexicalisedPCFG.log_weight", "if head[i, j] < k", "if head[i, j] <= k"),
+            Mutant("LexicalisedPCFG.log_weight", " + self.scores()[0, i, j].sum()", ""),
+            Mutant("BilexicalPCFG.with_any_word", "root_words=root_words, ", ""),
+            Mutant("LexicalisedForest.splits", "RIGHT if p < k", "RIGHT if p <= k"),
+            Mutant("LexicalisedForest.ordered", "node.head < k", "node.head <= k"),
+            Mutant("BilexicalForest.choices", " + self.of_words[i:j, h, None]", ""),
+            Mutant("BilexicalForest.choices", 'RIGHT if kind == "right"', 'LEFT if kind == "right"'),
+        ),
+    ),
+    Group(
+        "lexicalised, compiled path",
+        ("structures/test_lexicalised.py",),
+        (
+            Mutant("padded_size", "-(-size // block) * block", "size"),
+            Mutant("lexicalised.compiled:_scaled", "torch.where(peak == -torch.inf, 0, peak)", "peak"),
+            Mutant("lexicalised.compiled:outside_of", "weights(chart.mixed_scale)", "weights(chart.symbol_scale)"),
+            Mutant("lexicalised.compiled:Outside.tags", "self.leaf_heads @ head.T + ", ""),
+            Mutant("lexicalised.compiled:_gradients", "head_child[n:] += tag_head", "head_child[n:] += 0"),
+            Mutant("lexicalised.kernels:inside", "+ word_scale[i] + normalise_row", "+ normalise_row"),
+            Mutant("lexicalised.kernels:inside", "if J - i > 1", "if J - i > 2"),
+            Mutant("lexicalised.kernels:close", "word_scale[q] - peak))", "word_scale[q]))"),
+            Mutant("outside_kernels:_pull_heads", "for post in range(i):", "for post in range(1, i):"),
+            Mutant("outside_kernels:_pull_others", "head_scale[siblings[t] + N - p]", "head_scale[siblings[t]]"),
+            Mutant("outside_kernels:_pull_from_wider", "for q in range(i, J)", "for q in range(i + 1, J)"),
+            Mutant("outside_kernels:_finish_span", "g_words[i] += leaf_others", "g_words[i] += 0 * leaf_others"),
+            Mutant("outside_kernels:_finish_span", "math.exp(of_other - common)", "1.0"),
+            Mutant("outside_kernels:_add_arcs", "row_of_rank *= words[q]", "pass"),
+            Mutant("outside_kernels:_weight", "min(exponent, bound)", "exponent"),
+            Mutant("lexicalised.products:add_outer_products", "range(a.shape[0])", "range(1, a.shape[0])"),
+            Mutant("lexicalised.products:mix_rows", "range(0, r, block_size(matrix))", "range(0, 1)"),
+            Mutant("lexicalised.products:add_term", "multiplied(of_total, load(total, h))", "load(total, h)"),
+            Mutant("lexicalised.products:weighted_sum", "range(fours, kept)", "range(fours, kept - 1)"),
+            Mutant("lexicalised.products:_add_pairs", "load(varying, d + step * r + h)", "load(varying, d + h)"),
+            Mutant("lexicalised.products:_pair_weights", "if weight > 0 or other > 0", "if weight > 0"),
+            Mutant(
+                "compiled_sums:relative_weights",
+                "if weight > 0",
+                "if weight >= 0",
+                "zeros only take time",
+            ),
+        ),
+    ),
+    Group(
+        "lexicalised, unilexical rules",
+        ("structures/test_unilexical.py",),
+        (
+            Mutant("UnilexicalPCFG.joined", "(offsets < v)", "(offsets <= v)"),
+            Mutant("UnilexicalPCFG.as_heads", "if numbers.start == n", "if numbers.start != n"),
+            Mutant("UnilexicalPCFG.prepared", "> least else None", "> -torch.inf else None"),
+            Mutant("UnilexicalPCFG._parents", "torch.where(peak.isinf(), 0, peak)", "peak"),
+            Mutant("UnilexicalPCFG.log_rules", " + self.words[0, q, c]", ""),
+            Mutant("UnilexicalForest.choices", "c + self.nonterminals if j == i + 1 else c", "c"),
+            Mutant("UnilexicalForest.rules", "symbol - n if j == i + 1 else symbol", "symbol"),
+        ),
+    ),
+    Group(
+        "lexicalised, families",
+        ("models/test_lexicalised.py",),
+        (
+            Mutant("NBLPCFG.components", ".relu_()", ""),
+            Mutant("NBLPCFG.components", " + words[:, None]", ""),
+            Mutant("NBLPCFG.__init__", "self.component[-1], ", ""),
+            Mutant("NBLPCFG.rule_sampler", "side, other = divmod", "other, side = divmod"),
+            Mutant("NBLPCFG.numbers_per_sentence", "(3 * r + ", "(r + "),
+            Mutant("NBLPCFG.chart_flop", "2 * heads_of_splits", "heads_of_splits"),
+            Mutant(
+                "NLPCFG.rules", ".unflatten(-1, (2, m, m)).log_softmax(-1)", ".log_softmax(-1).unflatten(-1, (2, m, m))"
+            ),
+            Mutant("NLPCFG.__init__", ", self.other_child.of_symbol], gain", "], gain"),
+            Mutant("NLPCFG.rule_sampler", "side, head = divmod", "head, side = divmod"),
+            Mutant("lexicalised:PairLayer.forward", " + self.of_symbol(symbols)", ""),
+            Mutant("LexicalisedGrammar.for_parsing", "> LARGEST_TABLE", "< LARGEST_TABLE"),
+            Mutant("decoders:_along", "heads=tree.heads,\n", "\n"),
+            Mutant("decoders:_with_heads", "if decoded.heads is None", "if True"),
+        ),
+    ),
+)
