@@ -9,11 +9,10 @@ from tests.mutation.tables import (
     evaluation,
     grammars,
     inference,
+    lexicalised,
     parser,
     readers,
     structformer,
-    lexicalised,
-    parser,
     training,
 )
 
