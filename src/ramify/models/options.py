@@ -13,6 +13,8 @@ ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "sigmoid": "Sigmoid", "gelu": "GE
 """By our names those of `torch.nn`"""
 INITIALISATIONS = ("own", "xavier-normal", "xavier-uniform")
 """Of all matrices; `own` is that of the family"""
+TEMPERATURES = {"root": 2.0, "rules": 12.5, "words": 9.0}
+"""With which logits that are cosines begin to be multiplied; those of Hol-PCFG"""
 
 
 def setting(default: Any, explanation: str, **about: Any) -> Any:
@@ -39,4 +41,8 @@ class ModelOptions:
     shared_projection: bool = setting(False, "The three rule networks of tn-pcfg end in one projection to the rank.")
     tied_embeddings: bool = setting(False, "Words and rules of tn-pcfg share the embeddings of the preterminals.")
     initialisation: str = setting("own", f"Of all matrices of tn-pcfg: {', '.join(INITIALISATIONS)}.")
+    pre_norm: bool = setting(
+        False, "Networks of tn-pcfg with residual blocks of RMSNorm and GELU, normalised before each block."
+    )
+    unit_rows: bool = setting(False, "Logits of tn-pcfg are cosines times learnt temperatures.")
     gain: float = setting(1.0, "Scale of the initial logits; more than 1 tells symbols apart sooner.")
