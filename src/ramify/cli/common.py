@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from ramify.corpus.guessing import Kind
 from ramify.corpus.lines import opened
 from ramify.errors import RamifyError
-from ramify.naming import check_model, split_name
+from ramify.naming import check_model, resolve, split_name
 
 
 class _Group(TyperGroup):
@@ -58,14 +58,20 @@ def check_loadable(path: Path) -> None:
             part(path, name)
 
 
-def _existing_model(path: Path) -> Path:
+def _existing_model(given: Path) -> Path:
+    path = resolve(given)
     check_loadable(path)
     return path
 
 
 Model = Annotated[
     Path,
-    typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.", callback=_existing_model),
+    typer.Option(
+        "-m",
+        "--model",
+        help="Model folder, as `ramify train` leaves it, or the name of a bundled model.",
+        callback=_existing_model,
+    ),
 ]
 
 
@@ -95,7 +101,7 @@ Models = Annotated[
     typer.Option(
         "-m",
         "--model",
-        help="Model folder, or NAME=FOLDER; several are averaged.",
+        help="Model folder, bundled model (`ramify models`), or NAME=FOLDER; several are averaged.",
         callback=existing_models,
         show_default=False,
     ),

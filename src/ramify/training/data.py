@@ -78,7 +78,7 @@ class Data:
 def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     """Read, clean and split; the vocabulary is counted before any sentence is dropped for its length."""
     kind, normal_form = cast("Kind", settings.input), cast("NormalForm", settings.normal_form)
-    rules = TextRules(settings.tokenise, Punctuation(keep=settings.punctuation == "keep"), normal_form)
+    rules = TextRules(settings.tokenise, Punctuation.named(settings.punctuation), normal_form)
     if not isinstance(data, str | Path | Corpus):
         if settings.split_sentences or settings.input in ("brackets", "conllu"):
             raise RamifyError("Sentences in a list are split already and have no format; leave out that setting.")
@@ -161,8 +161,8 @@ def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -
 def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:
     if settings.split_sentences:
         raise RamifyError(f"{data.source}: holds trees, already split into sentences; leave out --split-sentences.")
-    if settings.punctuation == "keep":
-        raise RamifyError(f"{data.source}: holds trees; keep their punctuation with words = none.")
+    if settings.punctuation != "remove":
+        raise RamifyError(f"{data.source}: holds trees; say with words, not punctuation, which leaves are words.")
     if settings.words == "auto":
         rule = word_rule_for(data)
     else:

@@ -19,7 +19,7 @@ from ramify.errors import RamifyError
 from ramify.models import FAMILIES
 from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, setting
 
-PUNCTUATION = ("remove", "keep")
+PUNCTUATION = ("remove", "penn", "keep")
 FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """What a resumed run may be given anew; everything else would make it another run."""
@@ -60,9 +60,13 @@ class Settings(ModelOptions):
     focus_decay: float = setting(1.0, "The strength of the focus is multiplied by this after every epoch.")
     input: str = setting("auto", "What DATA is: text, brackets, conllu, or auto, which looks how it begins.")
     words: str = setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
-    tokenise: str = setting("none", "Language of plain prose to tokenise (en, fr ... or xx for any); none: at spaces.")
+    tokenise: str = setting(
+        "none", "Language of plain prose to tokenise (en, fr ... or xx for any), penn for English; none: at spaces."
+    )
     split_sentences: bool = setting(False, "Find the sentences of plain prose; else every line is one.")
-    punctuation: str = setting("remove", f"Punctuation in text: {', '.join(PUNCTUATION)}.")
+    punctuation: str = setting(
+        "remove", f"Punctuation in text: {', '.join(PUNCTUATION)} (penn: remove currency signs too)."
+    )
     normal_form: str = setting("NFC", f"Unicode form of the words: {', '.join(get_args(NormalForm))}.")
     checkpoint_minutes: float = setting(5.0, "Save the run at least this often, so that it can be resumed.")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto takes a GPU where there is one.")
