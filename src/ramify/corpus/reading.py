@@ -30,7 +30,13 @@ SPLITS = ("train", "dev", "test")
 
 TEXT_WORDS = WordRule(removed=frozenset([PUNCTUATION_TAG]))
 """The words of text and CoNLL-U: what counts as punctuation was settled when they were read."""
-CONTENTS: dict[KnownKind, str] = {"text": "text", "brackets": "trees", "conllu": "CoNLL-U"}
+CONTENTS: dict[KnownKind, str] = {
+    "text": "text",
+    "brackets": "trees",
+    "conllu": "CoNLL-U",
+    "jsonl": "rows of JSON",
+    "parquet": "a Parquet table",
+}
 """What a file of each kind holds, in words"""
 
 
