@@ -169,6 +169,7 @@ def parse(
     }
     made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
+    _check_apart(file, out.with_suffix(".txt") if out and format == "brat" else None)
     one_line_each = format == "json" or (format in ("brackets", "spans") and best is None)
     # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
     spared = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0

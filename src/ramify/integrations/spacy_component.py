@@ -11,6 +11,7 @@ import multiprocessing
 import shutil
 import tempfile
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
@@ -73,7 +74,6 @@ class RamifyComponent:
         self.name, self.model = name, model
         self._decoder, self._batch_size, self._max_length, self._device = decoder, batch_size, max_length, device
         self._parser: Parser | Ensemble | None = None
-        self._unpacked: tempfile.TemporaryDirectory[str] | None = None
         self._error_handler: Callable[..., None] = raise_error
         self._warned = False
         _install()
@@ -81,15 +81,15 @@ class RamifyComponent:
     @property
     def parser(self) -> Parser | Ensemble:
         """The model, which is loaded when it is needed for the first time."""
-        if self._parser is None:
-            from ramify.parser.loading import load
-
-            self._parser = load(self.model, self._device)
         if multiprocessing.parent_process() is not None:
             # One of several workers: they share the cores, and threads from before a fork would be waited for forever.
             import torch
 
             torch.set_num_threads(1)
+        if self._parser is None:
+            from ramify.parser.loading import load
+
+            self._parser = load(self.model, self._device)
         return self._parser
 
     def __call__(self, doc: Doc) -> Doc:
@@ -175,20 +175,19 @@ class RamifyComponent:
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> RamifyComponent:
         """Use the model among these bytes; it is unpacked into a folder that lives as long as the component."""
-        unpacked = tempfile.TemporaryDirectory(prefix="ramify-")
+        folder = Path(tempfile.mkdtemp(prefix="ramify-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         for name, content in srsly.msgpack_loads(data).items():
-            file = Path(unpacked.name, name)
-            if not file.resolve().is_relative_to(Path(unpacked.name).resolve()):
+            file = folder / name
+            if not file.resolve().is_relative_to(folder.resolve()):
                 raise RamifyError(f"The bytes of the component name a file outside its folder: {name[:80]!r}.")
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
-        self.from_disk(unpacked.name, exclude=exclude)
-        self._unpacked = unpacked
-        return self
+        return self.from_disk(folder, exclude=exclude)
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process loads the model from where it is.
-        return {**self.__dict__, "_parser": None, "_unpacked": None}
+        return {**self.__dict__, "_parser": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -134,8 +134,29 @@ def bracket_word(text: str) -> str:
     return text if not any(map(str.isspace, text)) else "\u00a0".join(text.split())
 
 
-def _of_token(of_span: Callable[[Span], Any]) -> Callable[[Token], Any]:
-    return lambda token: of_span(token.doc[token.i : token.i + 1])
+def _alone(token: Token) -> Span:
+    return token.doc[token.i : token.i + 1]
+
+
+# spaCy sends the getters to its worker processes, so each is a function with a name.
+def token_labels(token: Token) -> tuple[str, ...]:
+    """Empty: a single word has a tag, and labels only if it is the whole sentence."""
+    return labels(_alone(token))
+
+
+def token_parse_string(token: Token) -> str:
+    """The tag and the word in brackets."""
+    return parse_string(_alone(token))
+
+
+def token_constituents(token: Token) -> Iterator[Span]:
+    """The word itself."""
+    return constituents(_alone(token))
+
+
+def token_parent(token: Token) -> Span | None:
+    """The smallest constituent around the word."""
+    return parent(_alone(token))
 
 
 _OF_SPANS: dict[str, Callable[[Any], Any]] = {
@@ -147,7 +168,10 @@ _OF_SPANS: dict[str, Callable[[Any], Any]] = {
     "posterior": posterior,
 }
 _OF_TOKENS: dict[str, Callable[[Any], Any]] = {
-    name: _of_token(_OF_SPANS[name]) for name in ("labels", "parse_string", "constituents", "parent")
+    "labels": token_labels,
+    "parse_string": token_parse_string,
+    "constituents": token_constituents,
+    "parent": token_parent,
 }
 
 
