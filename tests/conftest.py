@@ -1,6 +1,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,27 @@ os.environ.setdefault("MPLCONFIGDIR", str(FONTS))
 # A busy machine must not make a property fail.
 settings.register_profile("ramify", deadline=None)
 settings.load_profile("ramify")
+
+
+EXTRAS = {"parquet": "pyarrow", "plot": "matplotlib", "spacy": "spacy"}
+"""The library that each extra of the package brings"""
+MISSING = {extra: library for extra, library in EXTRAS.items() if find_spec(library) is None}
+
+
+def pytest_report_header() -> list[str]:
+    """A line for each missing extra, whose tests are not run; `.ci/run` accepts no such line."""
+    return [
+        f"deselected: tests that need {library}; install it with: pip install 'ramify[{extra}]'"
+        for extra, library in MISSING.items()
+    ]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `needs(extra)` for extras that are missing."""
+    left_out = [item for item in items if any(MISSING.get(mark.args[0]) for mark in item.iter_markers("needs"))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

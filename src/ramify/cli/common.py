@@ -117,11 +117,19 @@ Trees = Annotated[
 Sentences = Annotated[
     Path,
     typer.Argument(
-        help="Sentences, one a line, plain prose, bracketed trees, or CoNLL-U; - reads standard input.",
+        help="Sentences, one a line, plain prose, bracketed trees, CoNLL-U, JSON lines or Parquet; - reads standard "
+        "input.",
         callback=_readable,
     ),
 ]
 Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
+Column = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        help="Of JSON lines and Parquet: the column with the text, or with lists of tokens. \\[default: text]",
+        show_default=False,
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
 Heads = Annotated[
     Literal["projective", "constituents"],

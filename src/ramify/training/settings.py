@@ -58,7 +58,10 @@ class Settings(ModelOptions):
     )
     focus_on: str = setting("posteriors", f"What counts of a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
     focus_decay: float = setting(1.0, "The strength of the focus is multiplied by this after every epoch.")
-    input: str = setting("auto", "What DATA is: text, brackets, conllu, or auto, which looks how it begins.")
+    input: str = setting(
+        "auto", "What DATA is: text, brackets, conllu, jsonl, parquet, or auto, which looks how it begins."
+    )
+    column: str | None = setting(None, "Column of jsonl and parquet with text or lists of tokens [default: text].")
     words: str = setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
     tokenise: str = setting(
         "none", "Language of plain prose to tokenise (en, fr ... or xx for any), penn for English; none: at spaces."
@@ -164,6 +167,7 @@ TYPES: dict[str, type] = {
     "float": float,
     "float | None": float,
     "str": str,
+    "str | None": str,
     "bool": bool,
 }
 """The types that settings have, by their annotations."""
