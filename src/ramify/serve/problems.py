@@ -70,6 +70,7 @@ def add_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     def _of_framework(request: Request, error: HTTPException) -> Response:
         known = {
+            400: "The body is not JSON, or not in UTF-8; /openapi.json has examples.",
             404: f"There is no page {request.url.path[:80]!r} here; /openapi.json lists what there is.",
             405: f"{request.method[:20]} is not a method of this page; /openapi.json lists those that are.",
         }

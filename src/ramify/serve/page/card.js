@@ -44,7 +44,7 @@ function glossary(card, onSymbol) {
   }
   const list = make("dl");
   for (const fact of card.facts) {
-    list.append(make("dt", {}, fact.name), make("dd", {}, ...fact.pieces.map((piece) =>
+    list.append(make("dt", {}, fact.name), make("dd", { class: fact.name === "phrases" || fact.name === "two words" ? "phrases" : null }, ...fact.pieces.map((piece) =>
       make("span", { class: "piece" }, bdi(piece.text), piece.number ? make("span", { class: "number" }, ` ${piece.number}`) : null))));
   }
   if (card.rules.length) {

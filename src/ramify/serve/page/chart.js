@@ -18,10 +18,11 @@ function drawChart(result, { label, marks, onLink, onSelect, onConstrain }) {
       height: (grid.cell - grid.apart).toFixed(1),
     };
   };
+  const scale = length <= 14 ? 1.25 : length <= 24 ? 1.1 : 1; // a short sentence has room
   const svg = draw("svg", {
     class: "ramify chart",
-    width: grid.width,
-    height: grid.height,
+    width: Math.round(grid.width * scale),
+    height: Math.round(grid.height * scale),
     viewBox: `0 0 ${grid.width} ${grid.height}`,
     role: "application",
     tabindex: 0,

@@ -11,7 +11,10 @@ function show(options = {}) {
   view = new SentenceView(state, state.current, { onConstrain: isSaved ? null : constrain, ...options });
   place.replaceChildren(results(), ...view.render().filter(Boolean));
   showList();
+  view.fit();
 }
+
+addEventListener("resize", () => view?.fit());
 
 function results() {
   const all = state.results[0];
@@ -95,7 +98,7 @@ async function constrain(span, kind) {
     found.forEach((result, number) => { state.results[number][state.current] = result; });
     const inChart = document.activeElement?.classList.contains("chart");
     const inCard = document.activeElement?.name === "constraint";
-    show({ earlier, chosen: view.chosen });
+    show({ earlier, chosen: view.chosen && { ...view.chosen, node: undefined } }); // the nodes are others now
     if (inChart) find("result").querySelector(".chart").focus();
     if (inCard) find("result").querySelector("input[name=constraint]:checked")?.focus();
     keep(state);

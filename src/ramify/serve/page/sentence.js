@@ -11,6 +11,7 @@ class SentenceView {
     }));
     this.linked = []; // what follows the pointer, by system
     this.charts = [];
+    this.trees = [];
     this.card = make("div", { class: "card-place" });
   }
 
@@ -25,9 +26,13 @@ class SentenceView {
       : "Choose a node of the tree or a cell of a triangle to see what its label stands for.");
     this.card.replaceChildren(hint);
     parts.push(make("div", { class: trees.length > 1 ? "pair" : "single" }, ...trees));
-    parts.push(make("div", { class: "below" }, make("div", { class: "charts" }, ...charts), this.card));
+    parts.push(make("div", { class: trees.length > 1 ? "below two" : "below" }, make("div", { class: "charts" }, ...charts), this.card));
     if (this.chosen) this.select(this.chosen.number, this.chosen.span, this.chosen.node, false);
     return parts;
+  }
+
+  fit() {
+    for (const tree of this.trees) tree.fit(tree.element.parentElement.clientWidth);
   }
 
   name(number) {
@@ -80,6 +85,7 @@ class SentenceView {
     const tree = drawTree(result, does);
     const outline = makeOutline(result, { ...does, label: `Tree by ${this.name(number)}` });
     this.linked.push([number, tree], [number, outline]);
+    this.trees.push(tree);
     const copies = { Brackets: "brackets", "LaTeX (forest)": "forest", "LaTeX (qtree)": "qtree", SVG: "svg" };
     const buttons = Object.entries(copies).map(([text, format]) => make("button", {
       type: "button", class: "small", onclick: () => copy(result.formats[format], text),
@@ -168,6 +174,6 @@ class SentenceView {
     };
     show(symbol);
     this.link(number, null);
-    if (moves && matchMedia("(max-width: 60rem)").matches) this.card.scrollIntoView({ block: "nearest" });
+    if (moves) this.card.scrollIntoView({ block: "nearest" });
   }
 }

@@ -1,4 +1,6 @@
 // A tree where the server placed it: the numbers are those of `ramify parse --format svg`.
+const SMALLEST = 0.7;
+
 function drawTree(result, { marks, onLink, onSelect }) {
   const { tree } = result;
   const svg = draw("svg", {
@@ -26,6 +28,12 @@ function drawTree(result, { marks, onLink, onSelect }) {
   });
   return {
     element: svg,
+    // A tree that is a little too wide is drawn smaller; one that is much too wide scrolls.
+    fit(room) {
+      const scale = Math.min(1, Math.max(room / tree.width, SMALLEST));
+      svg.setAttribute("width", Math.floor(tree.width * scale));
+      svg.setAttribute("height", Math.floor(tree.height * scale));
+    },
     link(span, chosen) {
       tree.nodes.forEach((node, number) => {
         const inside = span && node.kind === "word" && span[0] <= node.span[0] && node.span[1] <= span[1];
