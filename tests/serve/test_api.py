@@ -58,9 +58,7 @@ def test_parses_are_those_of_the_library(client, parser, decoder):
         if record["log_probability"] is not None:
             assert result["log_probability"] == pytest.approx(record["log_probability"], rel=1e-5)
         assert result["formats"] == {"brackets": FORMATS["brackets"](analysis), "spans": FORMATS["spans"](analysis)}
-        np.testing.assert_allclose(
-            result["posteriors"]["labels"], record["posteriors"]["labels"], rtol=1e-4, atol=1e-5
-        )
+        np.testing.assert_allclose(result["posteriors"]["labels"], record["posteriors"]["labels"], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["auto", "horizontal", "vertical"])

@@ -174,12 +174,16 @@ def ask(running: Running) -> int:
     return answer.status_code
 
 
+def head_for(body: bytes, more: str = "") -> bytes:
+    start = "POST /v1/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    return f"{start}Content-Length: {len(body)}\r\n{more}\r\n".encode()
+
+
 def test_slow_clients_are_dropped(running):
     body = json.dumps({"sentences": ["the dog slept"]}).encode()
     with running.connect() as headers, running.connect() as content, running.connect() as silent:
         headers.sendall(b"POST /v1/parse HTTP/1.1\r\nHost: local")
-        head = f"POST /v1/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        content.sendall(head.encode() + body[:5])
+        content.sendall(head_for(body) + body[:5])
         assert ask(running) == 200  # the others are served meanwhile
         started_at = time.monotonic()
         assert b" 408 " in content.recv(4096).split(b"\r\n")[0]
@@ -191,10 +195,7 @@ def test_slow_clients_are_dropped(running):
 
 def test_two_hundred_connections_are_answered(running):
     body = json.dumps({"sentences": ["the dog slept"]}).encode()
-    request = (
-        f"POST /v1/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    ).encode() + body
+    request = head_for(body, "Connection: close\r\n") + body
     connections = [running.connect() for _ in range(200)]
     for each in connections:
         each.sendall(request)
@@ -213,10 +214,9 @@ def test_nonsense_on_the_socket_is_refused(running):
 
 def test_a_client_that_goes_away_harms_no_one(running):
     body = json.dumps({"sentences": [SENTENCE] * 100}).encode()
-    head = f"POST /v1/parse HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     for cut in (20, len(body)):
         with running.connect() as connection:
-            connection.sendall(head.encode() + body[:cut])
+            connection.sendall(head_for(body) + body[:cut])
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
     assert ask(running) == 200
 

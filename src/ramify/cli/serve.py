@@ -17,7 +17,8 @@ _LIMITS = "Limits"
 
 
 @app.command(
-    epilog="Example: ramify serve -m runs/mine --port 8000. Two models side by side: ramify serve -m small=runs/small -m large=runs/large."
+    epilog="Example: ramify serve -m runs/mine --port 8000. Two models side by side: ramify serve -m small=runs/small "
+    "-m large=runs/large."
 )
 def serve(
     model: Annotated[

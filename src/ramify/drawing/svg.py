@@ -201,7 +201,9 @@ def as_record(placed: Placed) -> dict[str, object]:
                 "posterior": None if node.posterior is None else round(node.posterior, 6),
                 "symbol_posterior": None if node.symbol_posterior is None else round(node.symbol_posterior, 6),
                 "shade": None if node.posterior is None else shade(node.posterior),
-                "box": [round(each, 1) for each in (box.x - box.width / 2, box.y - box.height / 2, box.width, box.height)],
+                "box": [
+                    round(each, 1) for each in (box.x - box.width / 2, box.y - box.height / 2, box.width, box.height)
+                ],
                 "x": round(x, 1),
                 "y": round(box.y, 1),
                 "font_size": FONT_SIZE[node.kind],

@@ -18,7 +18,7 @@ from ramify.parser import Analysis, Parser
 from ramify.parser.analysis import Scored
 from ramify.serve.answers import as_bytes, parse_answer, score_answer
 from ramify.serve.batching import Batcher, Job
-from ramify.serve.limits import Limits, Refused
+from ramify.serve.limits import Limits, RefusedError
 from ramify.serve.metrics import CONTENT_TYPE, Metrics
 from ramify.serve.page import Page
 from ramify.serve.problems import add_handlers, documented
@@ -72,7 +72,7 @@ class Service:
     def check_ready(self) -> None:
         """Refuse work before the models are warm: it would wait for half a minute of compilation."""
         if not self.ready:
-            raise Refused(503, "The models are being prepared; try again in a few seconds.", 5)
+            raise RefusedError(503, "The models are being prepared; try again in a few seconds.", 5)
 
     async def read(self, function: Callable[[], Result]) -> Result:
         """Tokenising is work too, so it does not hold up connections."""
@@ -177,7 +177,7 @@ def make_app(shelf: Shelf, limits: Limits | None = None) -> tuple[FastAPI, Servi
         ]
         taken = service.limits
         most = {"body_bytes": taken.body_bytes, "sentences": taken.sentences, "words": taken.words}
-        return _json(as_bytes({"models": found, "limits": most, "version": VERSION}))
+        return _json(as_bytes({"models": found, "limits": most, "ready": service.ready, "version": VERSION}))
 
     @app.post("/v1/parse", response_model=ParseAnswer, responses=POSTED)
     async def parse(request: ParseRequest) -> Response:
@@ -214,5 +214,3 @@ def make_app(shelf: Shelf, limits: Limits | None = None) -> tuple[FastAPI, Servi
 
 def _json(content: bytes) -> Response:
     return Response(content, media_type="application/json")
-
-

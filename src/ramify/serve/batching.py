@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.corpus.sentence import Sentence
-from ramify.serve.limits import Limits, Refused
+from ramify.serve.limits import Limits, RefusedError
 
 BATCH_WORDS = 4_096
 LONGEST_WAIT = 60
@@ -84,11 +84,11 @@ class Batcher:
         words = job.words
         with self._changed:
             if self._stopping:
-                raise Refused(503, "The server is about to stop; ask another one, or try again later.", 5)
+                raise RefusedError(503, "The server is about to stop; ask another one, or try again later.", 5)
             full = self._words + words > self._limits.waiting_words or self._unfinished >= self._limits.waiting_requests
             if full and self._unfinished:  # a free server takes any request within the limits of one
                 seconds = math.ceil(self._words / self._words_per_second)
-                raise Refused(
+                raise RefusedError(
                     503,
                     f"{self._unfinished:,} requests with {self._words:,} words wait already; try again later.",
                     min(max(seconds, 1), LONGEST_WAIT),
@@ -113,7 +113,8 @@ class Batcher:
         """The oldest job and all that can share a batch with it, in order, each with its next sentences."""
         first = self._waiting[0]
         sharing = [first] if first.whole else [job for job in self._waiting if job.key == first.key and not job.whole]
-        left, batch = BATCH_WORDS, []
+        left = BATCH_WORDS
+        batch: list[tuple[Job, Sequence[Sentence]]] = []
         for job in sharing:
             upcoming = job.sentences[len(job.results) :]
             taken = len(upcoming) if job.whole else _fitting(upcoming, left, at_least_one=not batch)

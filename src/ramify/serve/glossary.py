@@ -12,7 +12,7 @@ from ramify.book.making import Extent, count_text, make_book, rule_for_trees
 from ramify.corpus.streaming import SentenceStream
 from ramify.parser import Parser
 from ramify.printing import printable
-from ramify.serve.limits import Refused
+from ramify.serve.limits import RefusedError
 
 __all__ = ["Glossary", "Text", "parsed_text"]
 
@@ -31,12 +31,15 @@ class Glossary:
     def of(cls, parser: Parser, name: str, text: Text | None) -> Glossary:
         """Of a grammar; an error for models without rules."""
         book = make_book(parser, name, text, _EXTENT)
-        return cls(book, {symbol.name: symbol for symbol in (*book.nonterminals, *book.preterminals)})
+        symbols: list[Nonterminal | Preterminal] = [*book.nonterminals, *book.preterminals]
+        return cls(book, {symbol.name: symbol for symbol in symbols})
 
     def card(self, name: str) -> dict[str, Any]:
         """What is known of a symbol, in terms of JSON."""
         if name not in self.symbols:
-            raise Refused(404, f"{printable(name)[:80]!r} is not a symbol of this grammar, or is not used; check it.")
+            raise RefusedError(
+                404, f"{printable(name)[:80]!r} is not a symbol of this grammar, or is not used; check it."
+            )
         symbol = self.symbols[name]
         rules = symbol.rules if isinstance(symbol, Nonterminal) else ()
         return {

@@ -10,7 +10,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ramify.serve.limits import Limits, Refused
+from ramify.serve.limits import Limits, RefusedError
 from ramify.serve.problems import problem_response
 
 Scope = MutableMapping[str, Any]
@@ -67,7 +67,7 @@ class Guard:
             try:
                 self._check_host(scope)
                 body = await self._body(receive)
-            except Refused as refusal:
+            except RefusedError as refusal:
                 await problem_response(refusal.status, str(refusal), close=True)(scope, receive, send_guarded)
                 return
             await self._app(scope, _replayed(body, receive), send_guarded)
@@ -79,7 +79,7 @@ class Guard:
         given = [value for name, value in scope["headers"] if name == b"host"]
         if len(given) == 1 and without_port(given[0].decode("latin-1")).lower() in self._hosts:
             return
-        raise Refused(400, "The Host header is not a name of this server; start it with --name to add one.")
+        raise RefusedError(400, "The Host header is not a name of this server; start it with --name to add one.")
 
     async def _body(self, receive: Receive) -> bytes:
         most = self._limits.body_bytes
@@ -89,7 +89,7 @@ class Guard:
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
-                        raise Refused(400, "The request ended before its body did; send it again.")
+                        raise RefusedError(400, "The request ended before its body did; send it again.")
                     part = message.get("body", b"")
                     size += len(part)
                     if size <= most:
@@ -98,9 +98,9 @@ class Guard:
                         break
         except TimeoutError:
             seconds = self._limits.client_seconds
-            raise Refused(408, f"The body did not arrive within {seconds:g} seconds; send it again.") from None
+            raise RefusedError(408, f"The body did not arrive within {seconds:g} seconds; send it again.") from None
         if size > most:
-            raise Refused(413, f"The body has more than the {most:,} bytes of one request; send less at a time.")
+            raise RefusedError(413, f"The body has more than the {most:,} bytes of one request; send less at a time.")
         return b"".join(parts)
 
 

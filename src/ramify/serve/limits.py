@@ -24,7 +24,7 @@ class Limits:
     """Within which requests must be answered when the server is asked to stop"""
 
 
-class Refused(RamifyError):
+class RefusedError(RamifyError):
     """A request that is not served, with its status and, where trying again later may help, when."""
 
     def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:

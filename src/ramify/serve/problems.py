@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from ramify.errors import RamifyError
 from ramify.printing import printable
-from ramify.serve.limits import Refused
+from ramify.serve.limits import RefusedError
 from ramify.serve.schemas import Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -58,7 +58,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RamifyError)
     def _ours(_: Request, error: RamifyError) -> Response:
-        if not isinstance(error, Refused):
+        if not isinstance(error, RefusedError):
             return problem_response(422, str(error))
         headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
         return problem_response(error.status, str(error), headers)

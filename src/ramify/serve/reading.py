@@ -44,9 +44,7 @@ def read_request(parser: TreeParser, given: Sequence[str | GivenSentence], limit
         sentence = _sentence(parser, item, tree, rule, where)
         words = sum(sentence.is_word)
         if words > limits.words:
-            raise RamifyError(
-                f"{where}: has {words:,} words, and the server takes at most {limits.words:,}; split it."
-            )
+            raise RamifyError(f"{where}: has {words:,} words, and the server takes at most {limits.words:,}; split it.")
         if item.constraints is not None:
             found = Constraints.of(item.constraints.model_dump(), where)
             sentence = replace(sentence, constraints=found)

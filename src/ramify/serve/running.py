@@ -64,25 +64,30 @@ def serve(
     limits = limits or Limits()
     hosts = trusted_hosts(host, names)
     with closing(listening(host, port)) as bound:
-        app, service = make_app(shelf, limits)
-        guarded = Guard(app, hosts, limits, service.metrics.on_answer)
-        config = uvicorn.Config(
-            guarded,  # type: ignore[arg-type]
-            http=TimedProtocol,
-            ws="none",
-            lifespan="on",
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
-            timeout_graceful_shutdown=limits.stop_seconds,
-        )
+        server = make_server(shelf, hosts, limits)
         shown = next(iter(names), host)
         shown = f"[{shown}]" if ":" in shown else shown
         on_start(f"http://{shown}:{bound.getsockname()[1]}/")
         with suppress(Stopped):  # uvicorn has finished its work by then, and repeats the signal
-            uvicorn.Server(config).run(sockets=[bound])
+            server.run(sockets=[bound])
+
+
+def make_server(shelf: Shelf, hosts: Sequence[str], limits: Limits) -> uvicorn.Server:
+    """A server that is not started yet."""
+    app, service = make_app(shelf, limits)
+    config = uvicorn.Config(
+        Guard(app, hosts, limits, service.metrics.on_answer),
+        http=TimedProtocol,
+        ws="none",
+        lifespan="on",
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=limits.stop_seconds,
+    )
+    return uvicorn.Server(config)
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -30,7 +30,9 @@ class GivenSentence(_Given):
 
     text: str | None = None
     tokens: list[str] | None = None
-    gold: str | None = Field(None, description="One tree in brackets: its leaves are parsed, its brackets scored.")
+    gold: Annotated[
+        str | None, Field(description="One tree in brackets: its leaves are parsed, its brackets scored.")
+    ] = None
     constraints: GivenConstraints | None = None
 
 
@@ -171,6 +173,7 @@ class ModelsAnswer(BaseModel):
 
     models: list[ModelInfo]
     limits: dict[str, int]
+    ready: bool
     version: str
 
 

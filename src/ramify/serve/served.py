@@ -13,7 +13,7 @@ from ramify.parser import Ensemble, Parser, load
 from ramify.parser.base import TreeParser
 from ramify.printing import printable
 from ramify.serve.glossary import Glossary, Text
-from ramify.serve.limits import Refused
+from ramify.serve.limits import RefusedError
 
 EXAMPLES = (
     "the old woman watched the dog and the man in the garden",
@@ -101,7 +101,7 @@ class Shelf:
             return next(iter(self))
         if name not in self.models:
             known = ", ".join(self.models)
-            raise Refused(404, f"The model {printable(name)[:80]!r} is not served here; choose one of {known}.")
+            raise RefusedError(404, f"The model {printable(name)[:80]!r} is not served here; choose one of {known}.")
         return self.models[name]
 
 

@@ -2,7 +2,7 @@
 const LARGEST_FILE = 1 << 20;
 const MOST_SENTENCES = 1000;
 
-async function readFile(file) {
+async function readFile(file, mostTrees) {
   if (file.size > LARGEST_FILE) throw new Error(`${file.name}: has more than ${LARGEST_FILE.toLocaleString("en")} bytes; open a smaller file, or use ramify parse.`);
   let content;
   try {
@@ -13,7 +13,8 @@ async function readFile(file) {
   const trees = content.trimStart().startsWith("(");
   const found = trees ? splitTrees(content) : content.split(/\r?\n/).filter((line) => line.trim());
   if (!found.length) throw new Error(`${file.name}: holds no sentence.`);
-  return { trees, found: found.slice(0, MOST_SENTENCES), dropped: Math.max(found.length - MOST_SENTENCES, 0) };
+  const most = trees ? mostTrees : MOST_SENTENCES; // trees are scored together, in one request
+  return { trees, found: found.slice(0, most), dropped: Math.max(found.length - most, 0) };
 }
 
 // One tree for each bracket that is not inside another; what is wrong with them the server says.

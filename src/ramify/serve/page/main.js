@@ -143,8 +143,8 @@ function submitGold() {
 
 async function open(file) {
   try {
-    const { trees, found, dropped } = await readFile(file);
-    const note = dropped ? `${file.name}: the first ${MOST_SENTENCES.toLocaleString("en")} sentences are shown, ${dropped.toLocaleString("en")} are left out.` : "";
+    const { trees, found, dropped } = await readFile(file, server.limits.sentences);
+    const note = dropped ? `${file.name}: the first ${found.length.toLocaleString("en")} sentences are shown, ${dropped.toLocaleString("en")} are left out.` : "";
     state.current = 0;
     find("text").value = trees ? "" : found.slice(0, 20).join("\n");
     if (trees) {
@@ -212,8 +212,7 @@ async function start() {
     show();
     return;
   }
-  await untilReady();
-  server = await ask("/v1/models");
+  server = await whenReady();
   state.version = server.version;
   find("maker").textContent = `Made by ramify ${server.version}.`;
   find("about").textContent = server.models.map((each) => `${each.name}: ${each.description}`).join(" · ");

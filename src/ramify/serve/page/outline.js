@@ -20,7 +20,7 @@ function makeOutline(result, { label, marks, onLink, onSelect }) {
       isLeaf && node.kind === "tag" ? make("span", { class: "number" }, node.text) : null,
       isLeaf ? null : bdi(inBrief(wordsOf(result, node.span)), { class: "soft" }),
       posterior ? make("span", { class: "number" }, posterior) : null,
-      ...(isLeaf ? [] : marks.inWords(node.span).map((each) => make("span", { class: "flag" }, each))));
+      ...(isLeaf ? [] : marks.inWords(node.span).map((each) => make("span", { class: each === "in the gold tree" || each === "required" ? "flag good" : "flag" }, each))));
     const element = make("li", {
       role: "treeitem", tabindex: -1, "aria-level": level, "aria-posinset": place + 1, "aria-setsize": siblings,
       "aria-label": said.filter(Boolean).join(" "), "aria-expanded": isLeaf ? null : "true",

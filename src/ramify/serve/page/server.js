@@ -58,13 +58,11 @@ function cardOf(model, symbol) {
   return Promise.resolve(cards.get(key));
 }
 
-async function untilReady() {
+// The models, once they have parsed their first sentence.
+async function whenReady() {
   for (;;) {
-    try {
-      if ((await fetch("/readyz")).ok) return;
-    } catch {
-      throw new Error("The server does not answer; start it again, or check that it still runs.");
-    }
+    const found = await ask("/v1/models");
+    if (found.ready) return found;
     announce("The models are being prepared.");
     find("about").textContent = "The models are being prepared; this takes up to a minute the first time.";
     await new Promise((resolve) => setTimeout(resolve, 700));

@@ -19,7 +19,7 @@ function drawTree(result, { marks, onLink, onSelect }) {
     const group = draw("g", { class: `node ${node.kind}-node` }, title(result, node, marks), pill(node), text(node));
     for (const kind of marks.kinds(node.span, node.kind)) group.classList.add(kind);
     const glyph = marks.glyph(node.span, node.kind);
-    if (glyph) group.append(draw("text", { class: "glyph", x: node.box[0] + node.box[2], y: node.box[1] + 1, "font-size": 11, "text-anchor": "middle" }, glyph));
+    if (glyph) group.append(badge(node, glyph));
     group.addEventListener("pointerenter", () => onLink(node.span));
     group.addEventListener("pointerleave", () => onLink(null));
     group.addEventListener("click", () => onSelect(node.span, number));
@@ -43,6 +43,14 @@ function drawTree(result, { marks, onLink, onSelect }) {
       });
     },
   };
+}
+
+function badge(node, glyph) {
+  const [x, y] = [node.box[0] + node.box[2], node.box[1]];
+  const width = 6 + 8 * glyph.length;
+  return draw("g", { class: "badge" },
+    draw("rect", { x: x - width / 2, y: y - 7, width, height: 14, rx: 7 }),
+    draw("text", { class: "glyph", x, y: y + 0.5, "font-size": 11, "text-anchor": "middle" }, glyph));
 }
 
 function pill(node) {
