@@ -24,11 +24,11 @@
   }
   const interactive = "a[href], button, input, select, textarea, summary, [tabindex='0'], [role]";
   for (const element of visible.filter((each) => each.matches(interactive))) {
-    if (["group", "status", "alert"].includes(element.getAttribute("role"))) continue;
+    if (["group", "none", "status", "alert"].includes(element.getAttribute("role"))) continue;
     if (!nameOf(element)) found.push(`${where(element)}: has no name`);
   }
-  const roles = new Set(["img", "application", "tree", "treeitem", "group", "region", "status", "alert"]);
-  const parents = { treeitem: "[role=tree], [role=group]", group: null };
+  const roles = new Set(["img", "application", "tree", "treeitem", "group", "region", "status", "alert", "none"]);
+  const parents = { treeitem: "[role=none]", none: "[role=tree], [role=group]" };
   for (const element of all.filter((each) => each.hasAttribute("role"))) {
     const role = element.getAttribute("role");
     if (!roles.has(role)) found.push(`${where(element)}: unexpected role ${role}`);

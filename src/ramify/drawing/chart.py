@@ -51,15 +51,18 @@ class ChartGrid:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> ChartGrid:
+        """The grid of a sentence."""
         missing = (text_width(word) * _FONT_SIZE - place * _CELL for place, word in enumerate(words))
         return cls(tuple(words), is_right_to_left(words), max(missing, default=0.0))
 
     @property
     def width(self) -> float:
+        """Of the whole picture."""
         return 2 * _MARGIN + self.left + len(self.words) * _CELL
 
     @property
     def height(self) -> float:
+        """Of the whole picture."""
         return 2 * _MARGIN + len(self.words) * _CELL
 
     def as_record(self) -> dict[str, object]:
@@ -88,6 +91,7 @@ class ChartGrid:
         return self._rectangle("empty", start, start + 2, len(self.words)) + "/>"
 
     def cell(self, span: tuple[int, int], posterior: float, is_constituent: bool) -> str:
+        """A span, coloured by its posterior, with a frame if it is a constituent."""
         start, end = span
         about = f"{shown(in_brief(self.words[start:end]))}\nposterior {posterior:.3f}"
         frame = self._rectangle("chosen", start, end, end) + "/>" if is_constituent else ""
@@ -96,6 +100,7 @@ class ChartGrid:
         return f"<g><title>{about}</title>{ground}{frame}</g>"
 
     def word(self, place: int) -> str:
+        """At the near end of its row."""
         x, y, text, anchor, right_to_left = self._word(place)
         return text_element(x, y, text, "word", anchor, right_to_left, _FONT_SIZE)
 

@@ -45,8 +45,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     for status in statuses:
         found[status] = {
             "description": described[status],
-            "model": Problem,
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
         }
     if 503 in found:
         found[503]["headers"] = {"Retry-After": {"description": "Seconds", "schema": {"type": "string"}}}

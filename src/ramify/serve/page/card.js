@@ -1,9 +1,9 @@
 // The card of a span: its words and posterior, what may be required of it, and the glossary of its label.
 function makeCard({ result, system, span, symbol, marks, posterior, onConstrain, onSymbol, onClose }) {
   const isCounted = span[1] - span[0] > 1;
-  const card = make("section", { class: "card details", "aria-labelledby": "card-title" },
+  const card = make("section", { class: "card details", "aria-label": "The chosen span" },
     make("div", { class: "head" },
-      make("h3", { id: "card-title", tabindex: -1 }, bdi(inBrief(wordsOf(result, span)))),
+      make("h3", { tabindex: -1 }, bdi(inBrief(wordsOf(result, span)))),
       make("button", { type: "button", class: "plain", "aria-label": "Close", onclick: onClose }, "✕")));
   const facts = [];
   if (isCounted) facts.push(`posterior of the span ${posterior.toFixed(3)}`);

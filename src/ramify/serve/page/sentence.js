@@ -94,7 +94,7 @@ class SentenceView {
       make("div", { class: "head" }, make("h3", {}, this.name(number)),
         make("div", { class: "tools", role: "group", "aria-label": "Copy the tree as" }, make("span", { class: "soft" }, "Copy"), ...buttons)),
       ...this.verdicts(number),
-      make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Drawn tree", dir: result.tree.right_to_left ? "rtl" : "ltr" }, tree.element),
+      make("div", { class: "wide", tabindex: 0, role: "region", "aria-label": `Drawn tree, ${this.name(number)}`, dir: result.tree.right_to_left ? "rtl" : "ltr" }, tree.element),
       make("details", { class: "as-list" }, make("summary", {}, "The tree as a list"), outline.element));
   }
 
