@@ -1,4 +1,5 @@
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -70,3 +71,19 @@ def on_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
 
     yield use
     torch.set_num_threads(before)
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of the web page need a browser."""
+    if CHROMIUM is None:
+        absent = [item for item in items if item.get_closest_marker("browser")]
+        config.hook.pytest_deselected(items=absent)
+        items[:] = [item for item in items if item not in absent]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if CHROMIUM is None:
+        terminalreporter.line("Chromium is not installed, so tests of the web page were deselected.")

@@ -100,7 +100,7 @@ GROUPS = (
             Mutant("svg:_lines", "key=lambda edge: nodes[edge.child].is_head", "key=lambda edge: 0"),
             Mutant("chart_picture", "span[1] - span[0] > 1", "True"),
             Mutant("chart_picture", "np.triu(posteriors, 2)", "np.triu(posteriors, 1)"),
-            Mutant("_Grid.of", "- place * _CELL", "- (place + 3) * _CELL"),
+            Mutant("ChartGrid.of", "- place * _CELL", "- (place + 3) * _CELL"),
             Mutant("latex:_lines", "children if tree.right_to_left else reversed(children)", "reversed(children)"),
             Mutant("latex:_lines", "node.parent < 0 and not children", "False"),
             Mutant("shown_in_notebooks", "pending.extend(child for child in node if isinstance(child, Tree))", "pass"),
