@@ -149,7 +149,7 @@ def test_scores_of_sentences_of_one_length_form_a_batch(tmp_path):
     assert float(batch.sum()) == 18
     scores.save(tmp_path)
     assert SpanScores.load(tmp_path, lengths).values.tolist() == scores.values.tolist()
-    with pytest.raises(RamifyError, match="wrong shape"):
+    with pytest.raises(RamifyError, match="another shape"):
         SpanScores.load(tmp_path, [3, 3, 3])
 
 

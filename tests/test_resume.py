@@ -235,7 +235,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(text, uninterrupted, tmp_pa
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("os.fsync", fsync)
-    with pytest.raises(RamifyError, match=r"cannot be written \(No space left on device\); check space"):
+    with pytest.raises(RamifyError, match=r"cannot be written \(No space left on device\); check disk space"):
         ramify.train(text, out, checkpoint_minutes=0, **SMALL)
     monkeypatch.undo()
     assert not list(out.glob(".*"))

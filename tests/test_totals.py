@@ -95,7 +95,7 @@ def test_a_resumed_score_says_what_its_totals_are_of(folder: Path, tmp_path: Pat
     (tmp_path / "out.txt.partial.json").write_text(json.dumps(made_with))
     resumed = command(*arguments, "--resume")
     assert resumed.returncode == 0, resumed.stderr
-    assert f"two words or more: 2; the {WINDOW:,} lines done before" in resumed.stderr
+    assert f"two words or more: 2; the {WINDOW:,} lines of the earlier run" in resumed.stderr
     assert (tmp_path / "out.txt").read_text() == whole
 
 

@@ -112,9 +112,7 @@ def test_losing_to_the_better_of_left_and_right_is_said_plainly():
     assert replace(VERDICT, dev_f1=34.1).lost_to is None
     lost = replace(VERDICT, dev_f1=20.0)
     assert lost.lost_to == "right"
-    assert "note: on dev the trees of this model are worse than right branching" in printed(
-        lambda on: on["on_end"](lost)
-    )
+    assert "score below right branching" in printed(lambda on: on["on_end"](lost))
     shown = printed(lambda on: on["on_end"](VERDICT))
     assert "worse" not in shown
     for part in ("epoch 2 of 3", "310.6", "36.1", "left branching 11.8", "right branching 34.1"):

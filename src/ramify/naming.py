@@ -38,5 +38,5 @@ def check_model(path: Path) -> None:
     if path.is_file() or (path / CONFIG).exists():
         return
     if not path.exists():
-        raise RamifyError(f"{path}: there is no such model folder; check the name.")
-    raise RamifyError(f"{path}: is not a model folder: it has no {CONFIG}.")
+        raise RamifyError(f"{path}: this model folder does not exist; check the name.")
+    raise RamifyError(f"{path}: this is not a model folder, because it has no {CONFIG}; check the name.")
