@@ -98,7 +98,7 @@ def test_constraints_by_span_scores(parser):
 def test_wrong_sentences_are_one_helpful_sentence():
     with pytest.raises(ramify.RamifyError, match="number 2 is 3"):
         ramify.fit([["a", "b"], 3])
-    with pytest.raises(ramify.RamifyError, match="there are none"):
+    with pytest.raises(ramify.RamifyError, match="the list is empty"):
         ramify.fit([])
     with pytest.raises(ramify.RamifyError, match="not a token"):
         ramify.fit([["a", 3], ["a", "b"]])

@@ -124,7 +124,7 @@ def test_advice_where_there_is_too_little_text_for_the_symbols():
     assert replace(SUMMARY, words=300 * 60).notes == []
     few = replace(SUMMARY, sizes={"nonterminals": 250, "preterminals": 500})
     (advice,) = few.notes
-    assert "120 for each" in advice
+    assert "120 per preterminal" in advice
     assert "--preterminals 200" in advice
     (tiny,) = replace(SUMMARY, words=500).notes
     assert "give more text" in tiny

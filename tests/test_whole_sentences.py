@@ -182,7 +182,7 @@ def begun(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
         (["--format", "json"], "had another format (brackets, not json)"),
         (["--posteriors"], "had another posteriors"),
         (["--tokenise", "none"], "had another tokenise (None, not none)"),
-        ([], "short: has 2 sentences, but 2,048 were done before"),
+        ([], "short: has 2 sentences, but 2,048 are already done"),
     ],
 )
 def test_parsing_goes_on_with_nothing_else(model: Path, tmp_path: Path, options: list[str], message: str) -> None:

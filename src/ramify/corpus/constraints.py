@@ -64,7 +64,7 @@ class Constraints:
         if not is_pair or not 0 <= span[0] < span[1]:
             raise _error(
                 self.where,
-                f"{name} contains {span!r:.40}",
+                f"{span!r:.40} in {name} is not a span",
                 "give the number of the first token, counted from 0, and of the one after the last, as in [0, 3]",
             )
         return span[0], span[1]
@@ -148,7 +148,7 @@ class _Words:
         found: dict[Span, None] = {}
         for i, j in getattr(self._constraints, name):
             if j > tokens:
-                wrong = f"{name} contains [{i}, {j}], but the sentence has {tokens} token{'s' * (tokens != 1)}"
+                wrong = f"[{i}, {j}] in {name} is outside the sentence, which has {tokens} token{'s' * (tokens != 1)}"
                 raise self.clash(wrong, "give the number of a token, counted from 0, and of the one after the last")
             span = self._before[i], self._before[j]
             self._tokens.setdefault(span, (i, j))

@@ -242,7 +242,7 @@ def _check_sums(what: str, probabilities: Iterable[float]) -> None:
     values = list(probabilities)
     for value in values:
         if not 0 <= value <= 1 + TOLERANCE:
-            raise RamifyError(f"The probabilities of {what} must lie between 0 and 1; got {value:g}.")
+            raise RamifyError(f"The probabilities of {what} must be between 0 and 1, not {value:g}; correct them.")
     total = math.fsum(values)
     if abs(total - 1) > TOLERANCE:
         raise RamifyError(f"The probabilities of {what} sum to {total:.9g}; they must sum to 1.")
