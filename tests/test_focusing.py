@@ -46,7 +46,7 @@ def student(folder: Path) -> Path:
     return folder / "student"
 
 
-@pytest.mark.parametrize("family", ["tn-pcfg", "sn-pcfg", "n-pcfg", "td-pcfg", "em-pcfg", "c-pcfg"])
+@pytest.mark.parametrize("family", ["tn-pcfg", "sn-pcfg", "hol-pcfg", "n-pcfg", "td-pcfg", "em-pcfg", "c-pcfg"])
 def test_the_objective_is_the_logarithm_of_all_favoured_trees(family):
     torch.manual_seed(0)
     arguments = FAMILIES[family].arguments({"preterminals": 4, "nonterminals": 3}, words=9)

@@ -190,6 +190,7 @@ def test_another_run_is_not_resumed(text, uninterrupted, tmp_path):
 OTHERS = {
     "model": "td-pcfg", "nonterminals": 5, "preterminals": 9, "rank": 9, "embedding": 9, "compound": True,
     "activation": "tanh", "shared_projection": True, "tied_embeddings": True, "initialisation": "xavier-normal",
+    "pre_norm": True, "unit_rows": True,
     "gain": 2.0, "dropout": 0.5, "seed": 1, "batch_size": 9, "batch_tokens": 9, "learning_rate": 0.1, "decay": 0.5,
     "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "words": "none",
     "tokenise": "xx", "split_sentences": True, "punctuation": "keep", "normal_form": "NFD",

@@ -98,7 +98,7 @@ def options_of(model: str) -> dict:
     }
 
 
-@pytest.mark.parametrize("model", ["tn-pcfg", "n-pcfg", "sn-pcfg"])
+@pytest.mark.parametrize("model", ["tn-pcfg", "n-pcfg", "sn-pcfg", "hol-pcfg"])
 def test_dropout_goes_with_every_network_and_is_the_same_after_a_stop(model, text, tmp_path):
     settings = options_of(model) | {"model": model, "dropout": 0.5, "epochs": 1}
     ramify.train(text, tmp_path / "once", **settings | {"epochs": 2})
@@ -106,6 +106,15 @@ def test_dropout_goes_with_every_network_and_is_the_same_after_a_stop(model, tex
     ramify.train(text, tmp_path / "twice", resume=True, epochs=2)
     once, twice = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("once", "twice"))
     assert once == twice
+
+
+def test_options_that_a_family_lacks_are_refused():
+    for name in ("pre_norm", "unit_rows", "shared_projection", "tied_embeddings"):
+        with pytest.raises(RamifyError, match=f"settings: hol-pcfg has no option {name}; it has nonterminals"):
+            load_settings(None, {"model": "hol-pcfg", name: True})
+    with pytest.raises(RamifyError, match="pre_norm have GELU inside; leave out activation"):
+        load_settings(None, {"pre_norm": True, "activation": "tanh"})
+    assert load_settings(None, {"model": "hol-pcfg"}).learning_rate == 0.0025
 
 
 def test_dropout_that_cannot_be_is_refused():
@@ -239,6 +248,7 @@ def test_the_defaults_are_the_papers():
         "nonterminals": 30, "preterminals": 60, "rank": 200, "words": 10_001,
         "embedding": 256, "activation": "relu", "gain": 1.0, "latent": 0,
         "shared_projection": False, "tied_embeddings": False, "initialisation": "own",
+        "pre_norm": False, "unit_rows": False,
     }  # fmt: skip
     assert (settings.learning_rate, settings.batch_size, settings.clip, settings.epochs) == (0.001, 4, 3, 10)
 

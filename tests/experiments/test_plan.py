@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,11 @@ REFUSED = {
     "a name with an odd beginning": ("[models.dense]", '[models."-a"]', "begin with a letter, a digit or _"),
     "an unknown device": ("epochs = 2", "device = 'gpu'", "model low-rank on small: device 'gpu' is not available"),
     "a title that is no text": ('"Tiny"', "3", "title is 3, but must be a string"),
+    "a split that cannot be scored": (
+        "seeds =",
+        "split = 'train'\nseeds =",
+        "split is 'train', but scored are test or dev",
+    ),
     "threads below one": ("seeds =", "threads = 0\nseeds =", "threads is 0, but must be a whole number from 1"),
     "an unknown setting": ("epochs = 2", "epoch = 2", "'epoch' is unknown; did you mean 'epochs'"),
     "a setting of the wrong type": ("epochs = 2", "epochs = '2'", "model low-rank on small: .*must be of type int"),
@@ -238,6 +244,18 @@ def test_places_that_nobody_asked_for_are_refused(tmp_path):
         read_plan(path, {"smal": str(tmp_path)})
     with pytest.raises(RamifyError, match="check --data-root"):
         read_plan(path, root=Path(tmp_path / "none"))
+
+
+def test_the_experiments_of_the_docs_can_be_read(tmp_path):
+    docs = Path(__file__).parents[2] / "docs"
+    treebank = str(write_experiment(tmp_path).parent / "treebank")
+    files = sorted(docs.glob("*/*.toml"))
+    assert docs / "stability" / "experiment.toml" in files
+    for file in files:
+        places = dict.fromkeys(tomllib.loads(file.read_text())["data"], treebank)
+        plan = read_plan(file, places)
+        scored = {data.scored for data in plan.data.values()}
+        assert scored == {"dev" if file.parent.name == "stability" else "test"}, file
 
 
 @pytest.mark.parametrize(

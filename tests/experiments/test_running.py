@@ -77,6 +77,26 @@ def test_results_are_those_of_the_model_folders(finished):
         assert sum(result["induced"]["usage"].values()) == words - 12
 
 
+def test_the_dev_set_is_scored_instead_where_the_file_says_so(tmp_path):
+    text = ONE.replace("epochs = 2", "epochs = 1").replace('"left", "random"', '"left"')
+    plan = read_plan(write_experiment(tmp_path, 'split = "dev"\n' + text[: text.index("[models.dense]")]))
+    assert plan.as_record()["data"]["small"]["split"] == "dev"
+    assert set(states(run_experiment(plan, tmp_path / "out", jobs=1)).values()) == {"finished"}
+    folder = tmp_path / "out" / "runs" / "small" / "low-rank" / "seed-0"
+    dev = tmp_path / "treebank" / "dev.trees"
+    for path, system in (
+        (folder / "results" / "mbr.json", package.load(folder)),
+        (tmp_path / "out" / "baselines" / "small" / "left.json", "left"),
+    ):
+        result = json.loads(path.read_text())
+        expected = package.evaluate(system, dev)
+        assert result["split"] == "dev"
+        assert result["evaluation"]["signature"] == expected.signature
+        assert result["evaluation"]["scores"]["sentence_f1"] == expected.scores.sentence_f1
+        assert result["evaluation"]["rule_cosine"] == expected.rule_cosine
+        assert len(result["sentence_f1"]) == 10  # the test set has 12
+
+
 def test_baselines_are_scored_once_for_every_data_set(finished):
     for name in ("left", "random"):
         result = json.loads((finished / "out" / "baselines" / "small" / f"{name}.json").read_text())
@@ -157,6 +177,7 @@ def test_a_process_that_breaks_down_is_a_failure_too_and_can_be_tried_again(tmp_
         (lambda text: text.replace("epochs = 2", "epochs = 3"), "low-rank/seed-0: holds a run with epochs 2, not 3"),
         (lambda text: "threads = 2\n" + text, "holds a run with 1 threads, not 2; set threads = 1"),
         (lambda text: text.replace("rank = 8", ""), "holds a run with rank 8, not None"),
+        (lambda text: 'split = "dev"\n' + text, "holds scores of the test set of small, not of the dev set"),
     ],
 )
 def test_runs_with_other_settings_are_refused(copied, change, message):

@@ -42,7 +42,7 @@ def test_a_finished_run_shows_the_figures_of_the_epoch_that_was_kept():
     ]
     status = Status("a/b/seed-0", epochs=3)
     status.finish({"epochs": records, "evaluation": {"scores": {"sentence_f1": 41.5}}})
-    assert (status.epoch, status.dev_perplexity, status.dev_f1, status.test_f1) == (3, 15.0, 20.0, 41.5)
+    assert (status.epoch, status.dev_perplexity, status.dev_f1, status.f1) == (3, 15.0, 20.0, 41.5)
 
 
 def test_results_that_were_changed_by_hand_are_no_error():

@@ -12,7 +12,7 @@ from ramify.report.contents.details import by_label, by_length, disjoint
 from ramify.report.contents.induced import heat, pure_symbols
 from ramify.report.contents.scores import scores
 from ramify.report.contents.symbols import find_series, symbols
-from ramify.report.contents.training import cost, every_run
+from ramify.report.contents.training import cost, every_run, use_of_symbols
 from ramify.report.results import Induced, chosen_run, spread
 from ramify.report.tables import Number
 from tests.report.looking import baseline, made, rows, table_of
@@ -58,6 +58,34 @@ def test_the_main_table(tmp_path: Path) -> None:
     ]
     assert table.notes[0] == "2 seeds (0, 1); 1 seed (0) of b; ± is the biased standard deviation over seeds."
     assert "Signature: signed." in table.notes
+
+
+def test_the_set_that_was_scored_is_named(tmp_path: Path) -> None:
+    for split in ("test", "dev"):
+        section = scores(made(tmp_path / split, tiny("en", "a", 0, 50.0, split=split)))
+        assert section is not None
+        assert section.introduction.startswith(f"Unlabelled sentence F1 of the {split} set in percent")
+
+
+def test_use_of_symbols(tmp_path: Path) -> None:
+    def about(cosine: float, used: int) -> dict[str, Any]:
+        return {"rule_cosine": cosine, "nonterminals_used": {"used": used}}
+
+    runs = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, evaluation=about(0.25, 20)),
+        tiny("en", "a", 1, 50.0, evaluation=about(0.75, 30)),
+        tiny("en", "b", 0, 50.0),
+    )
+    assert rows(table_of(use_of_symbols(runs))) == [
+        {
+            "model": "a",
+            "seeds": Number(2, digits=0),
+            "nonterminals used": Number(25.0, 5.0),
+            "rule cosine": Number(0.5, 0.25, 3),
+        }
+    ]
+    assert use_of_symbols(made(tmp_path / "other", tiny("en", "b", 0, 50.0))) is None
 
 
 def test_scores_with_different_signatures_are_told_apart(tmp_path: Path) -> None:

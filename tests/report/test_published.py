@@ -42,6 +42,21 @@ def test_a_compound_grammar_is_not_the_published_system_of_its_family(tmp_path: 
     assert published().f1(runs.results[0]) is None
 
 
+@pytest.mark.parametrize("option", ["pre_norm", "unit_rows"])
+def test_changed_networks_are_not_the_published_system(tmp_path: Path, option: str) -> None:
+    settings = {"model": "tn-pcfg", "preterminals": 500, option: True}
+    runs = made(tmp_path, tiny("wsj", "changed", 0, 50.0, settings=settings))
+    assert published().f1(runs.results[0]) is None
+
+
+def test_nothing_is_published_of_dev_sets(tmp_path: Path) -> None:
+    settings = {"model": "tn-pcfg", "preterminals": 500}
+    runs = made(tmp_path / "test", tiny("wsj", "tn", 0, 50.0, settings=settings, split="test"))
+    assert published().f1(runs.results[0]) is not None
+    runs = made(tmp_path / "dev", tiny("wsj", "tn", 0, 50.0, settings=settings, split="dev"))
+    assert published().f1(runs.results[0]) is None
+
+
 @pytest.mark.parametrize("name", ["spmrl-german", "SPMRL_German", "de_spmrl"])
 def test_a_treebank_is_known_whatever_its_case_and_its_dashes(name: str) -> None:
     assert published().treebank(name) == "german"

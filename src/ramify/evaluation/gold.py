@@ -76,6 +76,8 @@ class Prediction:
     """How many sentences float32 could not hold the numbers of"""
     agreement: dict[str, Any] | None = None
     """Of the members of an ensemble, as `MemberAgreement` records it"""
+    rule_cosine: float | None = None
+    """The mean cosine between the rules of two nonterminals, from PCFGs"""
     options: tuple[str, ...] = ()
     """How the trees were found, where it was not as usual, for the signature"""
 

@@ -80,6 +80,11 @@ def check_same(out: Path, plan: Plan) -> None:
                     f"{out}: was begun with words = {words!r} for {name}, not {data.words!r}; set it back, or give "
                     "another --out."
                 )
+            if isinstance(then, dict) and (split := then.get("split", "test")) != data.scored:
+                raise RamifyError(
+                    f"{out}: holds scores of the {split} set of {name}, not of the {data.scored} set; give another "
+                    "--out."
+                )
     for run in plan.runs.values():
         _check_same_run(run_folder(out, run), run, plan.threads)
 

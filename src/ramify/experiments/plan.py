@@ -21,6 +21,8 @@ FORMAT = 1
 BUILT_IN = "built-in"
 RUNS = "runs"
 SPLITS = ("train", "dev", "test")
+SCORED = ("test", "dev")
+"""Splits that can be scored"""
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,13 @@ class DataSet:
     """Of train, dev and test, the last two only where there are any; None for the built-in corpus"""
     words: str = "auto"
     """Which leaves are words, as in the settings"""
+    scored: str = "test"
+    """The split that is scored: test, or dev where settings are still being chosen"""
 
     @property
     def is_scored(self) -> bool:
         """Whether there are gold trees to score against."""
-        return self.files is None or ("test" in self.files and looks_like_trees(self.files["test"]))
+        return self.files is None or (self.scored in self.files and looks_like_trees(self.files[self.scored]))
 
     @property
     def source(self) -> str:
@@ -59,19 +63,24 @@ class DataSet:
 
     def as_record(self) -> dict[str, Any]:
         """In terms of JSON; of the folder only its name, because its place is nobody's business."""
-        return {"source": Path(self.source).name, "sha256": self.checksums, "words": self.words}
+        return {
+            "source": Path(self.source).name,
+            "sha256": self.checksums,
+            "words": self.words,
+            "split": self.scored,
+        }
 
     def as_job(self) -> dict[str, Any]:
         """In terms of JSON, for the process that does the work."""
         files = None if self.files is None else {name: str(path) for name, path in self.files.items()}
-        return {"name": self.name, "files": files, "words": self.words}
+        return {"name": self.name, "files": files, "words": self.words, "scored": self.scored}
 
     @classmethod
     def from_job(cls, record: dict[str, Any]) -> DataSet:
         """What `as_job` wrote."""
         files = record["files"]
         paths = None if files is None else {name: Path(path) for name, path in files.items()}
-        return cls(record["name"], paths, record["words"])
+        return cls(record["name"], paths, record["words"], record["scored"])
 
 
 def looks_like_trees(file: Path) -> bool:

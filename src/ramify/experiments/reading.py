@@ -10,7 +10,7 @@ from typing import Any
 
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES, check_baseline
-from ramify.experiments.plan import DataSet, Group, Plan, Run, run_name
+from ramify.experiments.plan import SCORED, DataSet, Group, Plan, Run, run_name
 from ramify.experiments.sources import data_sets
 from ramify.experiments.tables import Table, check_name, name_from, read_toml, unknown
 from ramify.models import FAMILIES
@@ -50,6 +50,9 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     content = Table(str(path), read_toml(path))
     title = content.text("title", path.stem)
     threads = content.number("threads", 1, 1, MOST_THREADS)
+    split = content.text("split", "test")
+    if split not in SCORED:
+        raise RamifyError(f"{path}: split is {split!r}, but scored are {' or '.join(SCORED)} sets.")
     baselines = content.listed("baselines", BASELINES, str, check_baseline)
     common = _Common(
         _settings_table(content.table("settings"), f"{path}, [settings]"),
@@ -78,7 +81,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     _check_all_used(str(path), "model", models, {name for group in found for name in group.models})
     _check_needs(str(path), found)
     words = {name: str((common.settings | of_data[name]).get("words", "auto")) for name in data}
-    sets = {name: DataSet(name, files, words[name]) for name, files in data.items()}
+    sets = {name: DataSet(name, files, words[name], split) for name, files in data.items()}
     return Plan(path.stem, title, sets, found, tuple(baselines), threads)
 
 

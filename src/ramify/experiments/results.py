@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from ramify.parser.base import TreeParser
     from ramify.parser.ensemble import Ensemble
 
-SPLIT = "test"
-
 
 def model_result(
     parser: TreeParser,
     gold: Gold | None,
+    data: DataSet,
     run: Run,
     decoder: str,
     training: dict[str, Any],
@@ -44,7 +43,7 @@ def model_result(
     Without gold trees there are no scores.
     """
     return {
-        **_about("model", run.data, run.model),
+        **_about("model", data, run.model),
         "seed": run.seed,
         "decoder": decoder,
         "settings": None if run.settings is None else asdict(run.settings),
@@ -72,7 +71,7 @@ def _induced(prediction: Prediction, gold: Gold) -> Induced:
     return count_induced(compress(prediction.parses, derived), compress(gold.parses, derived))
 
 
-def baseline_result(name: str, data: str, gold: Gold) -> dict[str, Any]:
+def baseline_result(name: str, data: DataSet, gold: Gold) -> dict[str, Any]:
     """The same of trees that need no model."""
     predictions = baseline_predictions(name, gold)
     evaluation = mean_of_runs([score(gold, each) for each in predictions], predictions[0].system)
@@ -83,29 +82,29 @@ def baseline_result(name: str, data: str, gold: Gold) -> dict[str, Any]:
     }
 
 
-def _about(kind: str, data: str, model: str) -> dict[str, Any]:
+def _about(kind: str, data: DataSet, model: str) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "data": data,
+        "data": data.name,
         "model": model,
-        "split": SPLIT,
+        "split": data.scored,
         "machine": machine(),
     }
 
 
 def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
-    """The test set; which leaves are words the rule of the training set says, as for the models."""
-    test, train = data.split(SPLIT), data.split("train")
-    assert test is not None
+    """The set to score; which leaves are words the rule of the training set says, as for the models."""
+    trees, train = data.split(data.scored), data.split("train")
+    assert trees is not None
     assert train is not None
     if rule is None and data.words != "auto":
         rule = WordRule.from_name(data.words)
     elif rule is None:
         corpus = train if isinstance(train, Corpus) else read_sentences(train)
         rule = word_rule_for(corpus) if corpus.has_trees else None
-    return load_gold(test, rule)
+    return load_gold(trees, rule)
 
 
 def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[str, Any]:

@@ -18,8 +18,8 @@ class Status:
     epochs: int | None = None
     dev_perplexity: float | None = None
     dev_f1: float | None = None
-    test_f1: float | None = None
-    """By the first decoder"""
+    f1: float | None = None
+    """Of the set that is scored, by the first decoder"""
     seconds_left: float | None = None
     """Of training"""
     vocabulary: str = ""
@@ -60,7 +60,7 @@ class Status:
         """All is done; its figures are those of the epoch that was kept."""
         self.state, self.seconds_left = "finished", None
         with suppress(KeyError, TypeError, IndexError):  # a file of results may have been changed by hand
-            self.test_f1 = _number(result["evaluation"]["scores"]["sentence_f1"])
+            self.f1 = _number(result["evaluation"]["scores"]["sentence_f1"])
         with suppress(KeyError, TypeError, IndexError):  # which an average does not have
             self._take_record(result["epochs"][result["epochs"][-1]["best_epoch"] - 1])
             self.epoch = _whole(result["epochs"][-1]["epoch"])

@@ -102,7 +102,7 @@ def _score_baselines(job: dict[str, Any], tell: Tell) -> None:
     gold = gold_of(data)
     folder.mkdir(parents=True, exist_ok=True)
     for name in job["baselines"]:
-        write_json(folder / f"{name}.json", baseline_result(name, data.name, gold))
+        write_json(folder / f"{name}.json", baseline_result(name, data, gold))
 
 
 def _train_and_score(job: dict[str, Any], tell: Tell) -> None:
@@ -133,7 +133,7 @@ def _train_and_score(job: dict[str, Any], tell: Tell) -> None:
     gold = gold_of(data, parser.word_rule) if data.is_scored else None
     for decoder in run.decoders:
         tell("state", state=f"scoring {decoder}")
-        _write_result(folder, decoder, model_result(parser, gold, run, decoder, training))
+        _write_result(folder, decoder, model_result(parser, gold, data, run, decoder, training))
 
 
 def _score_average(job: dict[str, Any], tell: Tell) -> None:
@@ -154,7 +154,7 @@ def _score_average(job: dict[str, Any], tell: Tell) -> None:
     if gold is None:
         about["evaluation"] = {"agreement": agreement_on_dev(ensemble, data, Path(next(iter(job["members"].values()))))}
     for decoder in run.decoders:
-        _write_result(folder, decoder, model_result(ensemble, gold, run, decoder, about))
+        _write_result(folder, decoder, model_result(ensemble, gold, data, run, decoder, about))
 
 
 def _named(folders: dict[str, str]) -> list[str]:

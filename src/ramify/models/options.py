@@ -13,6 +13,8 @@ ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "sigmoid": "Sigmoid", "gelu": "GE
 """By our names those of `torch.nn`"""
 INITIALISATIONS = ("own", "xavier-normal", "xavier-uniform")
 """Of all matrices; `own` is that of the family"""
+TEMPERATURES = {"root": 2.0, "rules": 12.5, "words": 9.0}
+"""With which logits that are cosines begin to be multiplied; those of Hol-PCFG"""
 
 
 def setting(default: Any, explanation: str, **about: Any) -> Any:
@@ -39,4 +41,6 @@ class ModelOptions:
     shared_projection: bool = setting(False, "Share the last projection of the three rule networks (tn-pcfg).")
     tied_embeddings: bool = setting(False, "Share the preterminal embeddings between words and rules (tn-pcfg).")
     initialisation: str = setting("own", f"Initialisation of all matrices (tn-pcfg): {', '.join(INITIALISATIONS)}.")
+    pre_norm: bool = setting(False, "Residual blocks with RMSNorm before each block and GELU inside (tn-pcfg).")
+    unit_rows: bool = setting(False, "Logits are cosines times learnt temperatures (tn-pcfg).")
     gain: float = setting(1.0, "Scale of the initial logits; with more than 1, symbols differ earlier.")

@@ -121,6 +121,10 @@ class TreeParser(ABC):
         `too_long` are the places of sentences that were not parsed for their length. None without a likelihood.
         """
 
+    def rule_cosine(self) -> float | None:
+        """The mean cosine between the rules of two nonterminals; None for what is not a single PCFG."""
+        return None
+
     def __call__(self, sentence: GivenSentence) -> Analysis:
         """The same as `analyse`: one sentence, given as a string or as a list of tokens."""
         return self.analyse(sentence)

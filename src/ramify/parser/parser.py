@@ -272,6 +272,10 @@ class Parser(TreeParser):
                 )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
 
+    def rule_cosine(self) -> float | None:
+        """The mean cosine between the rules of two nonterminals; None for models that are not PCFGs."""
+        return self.rules.cosine() if isinstance(self.model, Grammar) else None
+
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
         check_positive("count", count)

@@ -15,7 +15,7 @@ from ramify.report.contents.induced import induced
 from ramify.report.contents.scores import scores
 from ramify.report.contents.section import Picture, Section
 from ramify.report.contents.symbols import symbols
-from ramify.report.contents.training import cost, curves, every_run
+from ramify.report.contents.training import cost, curves, every_run, use_of_symbols
 from ramify.report.markdown import page_markdown
 from ramify.report.page import GENERATOR, page_html
 from ramify.report.reading import read_runs
@@ -31,6 +31,7 @@ CONTENTS: tuple[Callable[[Runs], Section | None], ...] = (
     across,
     agreement,
     symbols,
+    use_of_symbols,
     by_label,
     by_length,
     induced,

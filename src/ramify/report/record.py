@@ -81,6 +81,9 @@ def result_of(record: Any, place: Path) -> Result:
         path=path_name(place),
         members=len(_list(record.get("members"))),
         agreement=_agreement(evaluation.get("agreement")),
+        split=text(record.get("split")) or "test",
+        rule_cosine=number(evaluation.get("rule_cosine")),
+        nonterminals_used=whole(_dict(evaluation.get("nonterminals_used")).get("used")),
     )
 
 

@@ -107,6 +107,11 @@ class Result:
     """Below the folder of runs"""
     members: int = 0
     """Of an average, how many models it is of"""
+    split: str = "test"
+    """Of the treebank, that was scored"""
+    rule_cosine: float | None = None
+    """The mean cosine between the rules of two nonterminals"""
+    nonterminals_used: int | None = None
     agreement: dict[str, dict[str, float]] | None = None
     """Of an average: S-F1 of each member, and of the average, with the others and with left and right branching"""
 

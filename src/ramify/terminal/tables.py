@@ -171,13 +171,15 @@ def _agreement_table(evaluations: Sequence[Evaluation]) -> Table:
 
 
 def _usage_table(evaluations: Sequence[Evaluation]) -> Table:
-    heads = ("nonterminals used", "in 90 %", "entropy (bits)", "preterminals used", "in 90 %", "entropy (bits)")
+    heads = ["nonterminals used", "in 90 %", "entropy (bits)", "preterminals used", "in 90 %", "entropy (bits)"]
+    heads += ["rule cosine"] if any(result.rule_cosine is not None for result in evaluations) else []
     table = _table("system", *heads, title="Symbols in the predicted trees")
     for result in evaluations:
         cells = []
         for used in (result.nonterminals_used, result.preterminals_used):
             cells += ["", "", ""] if used is None else [str(used.used), str(used.carrying), f"{used.entropy:.2f}"]
-        table.add_row(escape(result.system), *cells)
+        cells.append("" if result.rule_cosine is None else f"{result.rule_cosine:.3f}")
+        table.add_row(escape(result.system), *cells[: len(heads)])
     return table
 
 

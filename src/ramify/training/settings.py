@@ -109,6 +109,8 @@ class Settings(ModelOptions):
             raise RamifyError(f"curriculum is {self.curriculum}, but a sentence with a tree has 2 words or more.")
         if self.compound and "compound" not in FAMILIES[self.model].option_names():
             raise RamifyError(f"{self.model} has no compound version; leave out compound.")
+        if self.pre_norm and self.activation != "relu":
+            raise RamifyError("pre_norm always uses GELU; leave out activation.")
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")

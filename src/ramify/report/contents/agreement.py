@@ -15,7 +15,7 @@ def agreement(runs: Runs) -> Section | None:
 
 
 _INTRODUCTION = (
-    "S-F1 between the trees of two models, in percent, over the sentences of the test set, and with left and right "
+    "S-F1 between the trees of two models, in percent, over the sentences that are scored, and with left and right "
     "branching. A model that is nearly left or right branching, or far from all others, collapsed."
 )
 

@@ -19,11 +19,12 @@ from ramify.report.tables import Cell, Column, Number, Part, Table, best, column
 def scores(runs: Runs) -> Section | None:
     """A table a group of the experiment, its treebanks below each other."""
     tables = [table for group in runs.groups if (table := _table(runs, group))]
-    return Section("Scores", _INTRODUCTION, [*tables]) if tables else None
+    sets = " and ".join(dict.fromkeys(result.split for result in runs.results))
+    return Section("Scores", _INTRODUCTION.format(sets), [*tables]) if tables else None
 
 
 _INTRODUCTION = (
-    "Unlabelled sentence F1 of the test set in percent: mean over seeds with the biased standard deviation, and the "
+    "Unlabelled sentence F1 of the {} set in percent: mean over seeds with the biased standard deviation, and the "
     "best seed. Perplexity does not depend on the decoder; it can be compared only among models with the same "
     "vocabulary, so never between treebanks. Baselines are trees that need no learning; oracle is the best that binary "
     "trees can reach."

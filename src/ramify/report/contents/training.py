@@ -33,6 +33,32 @@ def cost(runs: Runs) -> Section | None:
     return Section("Cost", _ABOUT_COST, [Table("cost", title, heads, parts, provenance(shown), "data")])
 
 
+def use_of_symbols(runs: Runs) -> Section | None:
+    """Symbols used, and how alike their rules are, where that is known."""
+    rows: dict[str, list[tuple[Cell, ...]]] = {}
+    shown: list[Result] = []
+    for data in runs.datasets:
+        for model in runs.models(data):
+            of = [result for result in runs.of(data, model) if result.rule_cosine is not None]
+            if of:
+                shown += of
+                used, cosine = spread(r.nonterminals_used for r in of), spread(r.rule_cosine for r in of)
+                rows.setdefault(data, []).append((model, Number(len(of), digits=0), mean(used), mean(cosine, 3)))
+    if not rows:
+        return None
+    heads = columns("model", "seeds", "nonterminals used", "rule cosine")
+    parts = [Part(lines, data if len(rows) > 1 else "") for data, lines in rows.items()]
+    title = "Use of symbols" + ("" if len(rows) > 1 else f": {next(iter(rows))}")
+    table = Table("use-of-symbols", title, heads, parts, provenance(shown), "data")
+    return Section("Use of symbols", _ABOUT_SYMBOLS, [table])
+
+
+_ABOUT_SYMBOLS = (
+    "How many nonterminals occur in the predicted trees, and the mean cosine between the rules of two nonterminals. "
+    "Where it is near 1, most nonterminals have nearly the same rules: the grammar has collapsed."
+)
+
+
 _ABOUT_COST = (
     "Time is of training and judging the dev set, as it was on a machine that may have had other work; compiling the "
     "inner loops, where it was needed, is in it. Memory is the most that the whole process had while it trained."
