@@ -27,22 +27,26 @@ settings.register_profile("ramify", deadline=None)
 settings.load_profile("ramify")
 
 
-EXTRAS = {"parquet": "pyarrow", "plot": "matplotlib", "spacy": "spacy"}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+EXTRAS = {"hub": "huggingface_hub", "parquet": "pyarrow", "plot": "matplotlib", "serve": "fastapi", "spacy": "spacy"}
 """The library that each extra of the package brings"""
-MISSING = {extra: library for extra, library in EXTRAS.items() if find_spec(library) is None}
+MISSING = {
+    extra: f"{library}; install it with: pip install 'ramify[{extra}]'"
+    for extra, library in EXTRAS.items()
+    if find_spec(library) is None
+}
+if CHROMIUM is None:
+    MISSING["chromium"] = "Chromium; install it with the system's package manager"
 
 
 def pytest_report_header() -> list[str]:
-    """A line for each missing extra, whose tests are not run; `.ci/run` accepts no such line."""
-    return [
-        f"deselected: tests that need {library}; install it with: pip install 'ramify[{extra}]'"
-        for extra, library in MISSING.items()
-    ]
+    """A line for everything that is missing, whose tests are not run; `.ci/run` accepts no such line."""
+    return [f"deselected: tests that need {what}" for what in MISSING.values()]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `needs(extra)` for extras that are missing."""
-    left_out = [item for item in items if any(MISSING.get(mark.args[0]) for mark in item.iter_markers("needs"))]
+    """Leave out the tests marked `needs(...)` for what is missing."""
+    left_out = [item for item in items if any(mark.args[0] in MISSING for mark in item.iter_markers("needs"))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
@@ -71,19 +75,3 @@ def on_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
 
     yield use
     torch.set_num_threads(before)
-
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests of the web page need a browser."""
-    if CHROMIUM is None:
-        absent = [item for item in items if item.get_closest_marker("browser")]
-        config.hook.pytest_deselected(items=absent)
-        items[:] = [item for item in items if item not in absent]
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if CHROMIUM is None:
-        terminalreporter.line("Chromium is not installed, so tests of the web page were deselected.")

@@ -90,6 +90,6 @@ def check_model(path: Path) -> None:
         return
     if not path.exists():
         raise RamifyError(
-            f"{path}: there is no such model folder{_bundled(', and bundled models are ')}; check the name."
+            f"{path}: this model folder does not exist{_bundled(', and bundled models are ')}; check the name."
         )
-    raise RamifyError(f"{path}: is not a model folder: it has no {CONFIG}.")
+    raise RamifyError(f"{path}: this is not a model folder, because it has no {CONFIG}; check the name.")

@@ -160,12 +160,12 @@ REFUSED = {
     "a decoder the model cannot have": (
         'model = "n-pcfg"',
         'model = "n-pcfg"\ndecoders = ["viterbi-rank"]',
-        "model dense on small: The decoder viterbi-rank is for low-rank grammars",
+        "model dense on small: .*viterbi-rank .*low-rank",
     ),
     "a best parse that is too large": (
         "rank = 8",
         "nonterminals = 300\npreterminals = 600",
-        "rules written out.*use the decoder mbr, or viterbi-rank",
+        "dense tensor .*use the decoder mbr, or viterbi-rank",
     ),
     "a name that is no folder's": ("[models.dense]", '[models."../dense"]', "the name '../dense' must be letters"),
     "no model": (TINY[TINY.index("[models.low") :], "", "there is no model"),
@@ -295,7 +295,7 @@ def test_a_dry_run_looks_at_the_folder_and_makes_none(tmp_path):
     ("split", "content", "message"),
     [
         ("test", "(S (A a) (B b))\n(S (A a)\n", "test.trees.* line 2"),
-        ("test", "(S (A a))\n", "test.trees: no sentence has 2\\+ words; there is nothing to score"),
+        ("test", "(S (A a))\n", "test.trees: no sentence has 2\\+ words"),
         ("dev", "(S (A a))\n", "dev.trees: no dev sentence has 2 words"),
         ("train", "(S (A a))\n", "train.trees: no training sentence has 2 to 40 words; .* another max_length"),
     ],

@@ -293,7 +293,7 @@ def test_a_description_averages_rules_over_the_head_words_of_derivations():
 
 def test_the_book_tells_heads_and_dependents(parser):
     if not isinstance(parser.model, FAMILIES["nbl-pcfg"]):
-        with pytest.raises(RamifyError, match="cannot be described"):
+        with pytest.raises(RamifyError, match="cannot be averaged"):
             make_book(parser, "model")
         return
     book = make_book(parser, "model")

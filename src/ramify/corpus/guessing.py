@@ -123,7 +123,7 @@ def warn_of_tree(line: str, where: str) -> bool:
     found = text.startswith("(") and guess_kind(text.encode()) == "brackets" and _behind_tree(text) == ""
     if found:
         warnings.warn(
-            f"{where}: this is a bracketed tree among lines of text, so its brackets and labels are read as words; "
+            f"{where}: this looks like a bracketed tree in a text file, and its brackets and labels are read as words; "
             "remove it or, if all the others are trees too, add --input brackets.",
             RamifyWarning,
             stacklevel=2,

@@ -84,5 +84,5 @@ class Punctuation:
         forms = [record.get(name) for name in ("also", "never")] if isinstance(record, dict) else []
         known = bool(forms) and record.get("rule") == "unicode"
         if not known or not all(isinstance(each, list) and all(isinstance(f, str) for f in each) for each in forms):
-            raise RamifyError("what counts as punctuation is not described in a way this version knows.")
+            raise RamifyError("the rule for punctuation has a form that this version does not know.")
         return cls(frozenset(record["also"]), frozenset(record["never"]))

@@ -84,7 +84,7 @@ class SentenceStream:
             return self._of_rows(json_cells(lines, self.source, columns))
         if self._split:
             raise RamifyError(
-                f"{self.source}: holds {CONTENTS[kind]}, already split into sentences; leave out --split-sentences."
+                f"{self.source}: contains {CONTENTS[kind]}, already split into sentences; leave out --split-sentences."
             )
         if kind == "brackets":
             return self._of_trees(lines)

@@ -49,7 +49,7 @@ def check_code(language: str) -> None:
     """Refuse what is no code of a language by its form alone: asking spaCy takes a second."""
     if language not in (WHITE_SPACE, PENN) and not re.fullmatch("[a-z]{2,3}", language):
         raise RamifyError(
-            f"there is no tokeniser for {language[:40]!r}; give a language, such as en, xx for any, or penn."
+            f"no tokeniser is known for {language[:40]!r}; give a language code, such as en, xx for any, or penn."
         )
 
 
@@ -63,7 +63,7 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
         return penn_tokens
     if language in _LANGUAGES_WITHOUT_SPACES:
         raise RamifyError(
-            f"text in {language!r} has no spaces between its words; tokenise it with a segmenter of that language "
+            f"text in {language!r} has no spaces between words; tokenise it with a segmenter for that language "
             "first, and leave out tokenise."
         )
     try:
@@ -126,7 +126,7 @@ def warn_of_script(text: str, where: str) -> bool:
     script = script_without_spaces(text.split())
     if script:
         warnings.warn(
-            f"{where}: this looks like {script} without spaces between the words; tokenise it with a segmenter of that "
+            f"{where}: this looks like {script} without spaces between words; tokenise it with a segmenter for that "
             "language first, one space between words.",
             RamifyWarning,
             stacklevel=2,
@@ -139,7 +139,7 @@ def warn_of_prose(tokens: Iterable[str], where: str) -> bool:
     joined = next((token for token in tokens if len(token) > 2 and token[-1] in ",;?" and token[:-1].isalpha()), None)
     if joined is not None:
         warnings.warn(
-            f"{where}: {joined!r} holds a word and its punctuation; is this plain prose? Then --tokenise LANGUAGE "
+            f"{where}: {joined!r} contains a word and punctuation; if this is plain prose, --tokenise LANGUAGE "
             "(such as en, or xx for any) takes words and punctuation apart.",
             RamifyWarning,
             stacklevel=2,

@@ -96,9 +96,9 @@ def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest:
     """A treebank to score sentences of two to `longest` words of; the rule for words is guessed if not given."""
     corpus = trees if isinstance(trees, Corpus) else read_sentences(trees)
     if corpus.kind == "conllu":
-        raise RamifyError(f"{corpus.source}: holds heads in CoNLL-U, not trees; give a file of bracketed trees.")
+        raise RamifyError(f"{corpus.source}: contains heads in CoNLL-U, not trees; give a file of bracketed trees.")
     if not corpus.has_trees:
-        raise RamifyError(f"{corpus.source}: there are no trees to score against; give a file of bracketed trees.")
+        raise RamifyError(f"{corpus.source}: contains no trees to score against; give a file of bracketed trees.")
     return scored(corpus, rule or word_rule_for(corpus), longest)
 
 
@@ -112,7 +112,7 @@ def scored(corpus: Corpus, rule: WordRule, longest: int | None = None) -> Gold:
     ]
     if not places:
         raise RamifyError(
-            f"{corpus.source}: no sentence has {range_name(SHORTEST, longest)} words; there is nothing to score."
+            f"{corpus.source}: no sentence has {range_name(SHORTEST, longest)} words; give longer sentences to score."
         )
     return Gold(corpus, rule, [cleaned[place] for place in places], places, longest)
 

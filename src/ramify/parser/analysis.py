@@ -272,7 +272,7 @@ def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
         return draw(parse.to_nltk(), with_ascii)
     except RecursionError:
         warnings.warn(
-            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn and is "
+            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to draw and is "
             "printed in brackets.",
             RamifyWarning,
             stacklevel=2,

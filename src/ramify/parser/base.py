@@ -182,9 +182,9 @@ class TreeParser(ABC):
     def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[list[Sentence]]:
         """Enough sentences to form batches, fewer where the stream has no more just now."""
         if not isinstance(sentences, Iterable):
-            raise RamifyError(f"{sentences!r} is not a list of sentences.")
+            raise RamifyError(f"{sentences!r} is not a list of sentences; give a list.")
         if isinstance(sentences, str):
-            raise RamifyError("Many sentences are expected here, not one string; put it into a list.")
+            raise RamifyError("A list of sentences is needed, not a string; put it into a list.")
         window: list[Sentence] = []
         for given in sentences:
             if not isinstance(given, Pause):

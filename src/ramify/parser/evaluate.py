@@ -23,7 +23,7 @@ from ramify.evaluation.spans import Convention
 from ramify.parser.base import TreeParser
 from ramify.parser.ensemble import Ensemble, add_agreement
 
-NO_HEADS = "{} has no heads; score its trees against bracketed trees, or train a family with heads."
+NO_HEADS = "{} has no heads; score it against bracketed trees, or train a family with heads."
 
 
 def evaluate(

@@ -43,7 +43,7 @@ def load_single(folder: str | Path, device: str = "auto") -> Parser:
     folder = resolve(folder)
     if is_ensemble(folder):
         raise RamifyError(
-            f"{folder}: is an ensemble, and this needs a single model; give one of its members, such as "
+            f"{folder}: this is an ensemble, but a single model is needed; give one of its members, such as "
             f"{folder / 'member-1'}."
         )
     if folder.is_file():

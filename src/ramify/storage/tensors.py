@@ -59,24 +59,24 @@ def load_tensors(
             if found != dict(expected):
                 wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
                 raise RamifyError(
-                    f"{path}: does not fit the folder's config; {wrong[0]} has the wrong shape or type, or is missing."
+                    f"{path}: does not match config.json: {wrong[0]} is missing or has another shape or type."
                 )
             tensors = {name: handle.get_tensor(name) for name in expected}
             seal = json.loads((handle.metadata() or {}).get(SEAL, "{}"))
     except (OSError, SafetensorError, ValueError, RecursionError) as error:
-        raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}).") from error
+        raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}); get another copy.") from error
     except (MemoryError, RuntimeError) as error:
-        raise RamifyError(f"{path}: does not fit into memory; use a machine with more of it.") from error
+        raise RamifyError(f"{path}: does not fit into memory; use a machine with more memory.") from error
     facts = str(seal.get("facts")) if isinstance(seal, dict) else ""
     if not isinstance(seal, dict) or seal.get("sha256") != _checksum(tensors, facts):
-        raise RamifyError(f"{path}: its checksum does not fit its content; it is damaged, so fetch or train it again.")
+        raise RamifyError(f"{path}: is damaged, because its checksum does not match; get another copy, or train again.")
     for name, tensor in tensors.items():
         if not bool(tensor.isfinite().all()):
-            raise RamifyError(f"{path}: {name} holds numbers that are not finite; the model is broken.")
+            raise RamifyError(f"{path}: {name} contains numbers that are not finite; get another copy, or train again.")
     try:
         told = json.loads(facts)
     except (ValueError, RecursionError) as error:
-        raise RamifyError(f"{path}: is damaged; its metadata cannot be read.") from error
+        raise RamifyError(f"{path}: is damaged, because its metadata cannot be read; get another copy.") from error
     return {name: tensor.float() for name, tensor in tensors.items()}, told if isinstance(told, dict) else {}
 
 
@@ -93,7 +93,8 @@ def _check_file(path: Path, largest_header: int) -> None:
     on_disk = 512 * getattr(found, "st_blocks", 0)  # 0 where the file system does not say
     if found.st_size > LARGEST_HOLE and 0 < on_disk < found.st_size // 16:
         raise RamifyError(
-            f"{path}: claims {found.st_size:,} bytes, of which {on_disk:,} are on disk; fetch the file again, whole."
+            f"{path}: should have {found.st_size:,} bytes, but only {on_disk:,} are on disk; get a complete copy "
+            "of the file."
         )
 
 
@@ -102,7 +103,7 @@ def _check_memory(path: Path, expected: Shapes) -> None:
     needed, free = 4 * sum(map(math.prod, expected.values())), psutil.virtual_memory().available
     if needed > free:
         raise RamifyError(
-            f"{path}: needs {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free; use a machine "
+            f"{path}: needs {needed / 2**30:.1f} GB of memory, but only {free / 2**30:.1f} GB are free; use a machine "
             "with more of it."
         )
 

@@ -84,7 +84,7 @@ def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     for result in evaluations:
         if result.run_f1:
             best = result.best_by_dev_likelihood
-            chosen = f"; by dev likelihood the best is {best}" if best else ""
+            chosen = f"; best by dev likelihood: {best}" if best else ""
             yield (
                 f"{result.system}: S-F1 {result.scores.sentence_f1:.2f} {shown('±')} {result.f1_std:.2f} over "
                 f"{len(result.run_f1)} runs, max {result.f1_max:.2f}{chosen}"
