@@ -28,15 +28,25 @@ settings.load_profile("ramify")
 
 EXTRAS = {"parquet": "pyarrow", "plot": "matplotlib", "spacy": "spacy"}
 """The library that each extra of the package brings"""
-MISSING = {extra: library for extra, library in EXTRAS.items() if find_spec(library) is None}
 
 
-def pytest_report_header() -> list[str]:
+def is_missing(library: str) -> bool:
+    """Whether a library cannot be imported, as far as that is known without importing it."""
+    try:
+        return find_spec(library) is None
+    except (ImportError, ValueError):
+        return True
+
+
+MISSING = {extra: library for extra, library in EXTRAS.items() if is_missing(library)}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A line for each missing extra, whose tests are not run; `.ci/run` accepts no such line."""
-    return [
-        f"deselected: tests that need {library}; install it with: pip install 'ramify[{extra}]'"
-        for extra, library in MISSING.items()
-    ]
+    for extra, library in MISSING.items():
+        terminalreporter.write_line(
+            f"deselected: tests that need {library}; install it with: pip install 'ramify[{extra}]'"
+        )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -191,7 +191,7 @@ OTHERS = {
     "model": "td-pcfg", "nonterminals": 5, "preterminals": 9, "rank": 9, "embedding": 9, "compound": True,
     "activation": "tanh", "shared_projection": True, "tied_embeddings": True, "initialisation": "xavier-normal",
     "gain": 2.0, "dropout": 0.5, "seed": 1, "batch_size": 9, "batch_tokens": 9, "learning_rate": 0.1, "decay": 0.5,
-    "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "words": "none",
+    "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "column": "body", "words": "none",
     "tokenise": "xx", "split_sentences": True, "punctuation": "keep", "normal_form": "NFD",
 }  # fmt: skip
 FREE = {"epochs": 99, "patience": 99, "device": "cpu", "checkpoint_minutes": 9.0}
