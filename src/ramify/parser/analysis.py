@@ -19,7 +19,7 @@ from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.drawing.layout import Layout
-from ramify.drawing.notebook import shown_in_notebooks
+from ramify.drawing.notebook import Svg, shown_in_notebooks
 from ramify.drawing.svg import document, layout_for, picture
 from ramify.drawing.terminal import draw, with_head_words
 from ramify.errors import RamifyWarning
@@ -116,11 +116,14 @@ class Analysis:
         sentences of more than 25 words are vertical. A notebook shows this picture by itself.
         """
         tree = drawn_tree(self, with_posteriors, with_tags)
-        return document([picture(tree, layout_for(len(self.parse), layout))])
+        return Svg(document([picture(tree, layout_for(len(self.parse), layout))]))
 
     def as_chart(self) -> str:
-        """The posteriors of all spans as an SVG document: a row for each first word, a column for each last one."""
-        return document([chart_of(self)])
+        """The posteriors of all spans as an SVG document: a row for each first word, a column for each last one.
+
+        A notebook shows the result as a picture, as it does with that of `as_svg`.
+        """
+        return Svg(document([chart_of(self)]))
 
     def _repr_svg_(self) -> str:
         return self.as_svg()
