@@ -123,8 +123,26 @@ def run_command(line: str) -> None:
         given, words = " ".join(words[1:bar]) + "\n", words[bar + 1 :]
     assert words[0] == "ramify", line
     assert not {"|", ">", "<", "&&", ";"} & set(words), f"{line}: this shell is too simple for it"
+    if words[1] == "serve":
+        serve_briefly(words[1:])
+        return
     result = ramify(*words[1:], given=given)
     assert result.returncode == 0, f"{line}: {result.stderr}"
+
+
+def serve_briefly(words: list[str]) -> None:
+    """A server runs until it is stopped: here as soon as it listens, on any free port."""
+    if "--port" in words:
+        words = [*words[: words.index("--port")], *words[words.index("--port") + 2 :]]
+    command = [sys.executable, "-m", "ramify", *words, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if " at http://" in line:
+                server.terminate()
+        assert server.wait(120) == 0, "".join(said)
 
 
 @pytest.mark.slow
