@@ -23,7 +23,7 @@ def ensemble(
     ] = None,
     weight: Annotated[
         Optional[list[float]],  # noqa: UP045
-        typer.Option(help="Weight of each model, in the order of -m \\[default: equal]."),
+        typer.Option(help="Weight of each model, in the order of -m \\[default: 1; 0.25 for models with a single tree beside others]."),
     ] = None,
     leave_out_collapsed: Annotated[
         bool,

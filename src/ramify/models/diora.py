@@ -50,6 +50,7 @@ class DIORA(Model):
     this score among the word and `NEGATIVES` others. It is not a likelihood.
     """
 
+    has_posteriors = False
     allows_dropout = False
     betas = (0.9, 0.999)
 

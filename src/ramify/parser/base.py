@@ -76,6 +76,8 @@ class TreeParser(ABC):
     """Which leaves of trees are words; None for a parser that was learnt from text"""
     has_likelihood: bool
     """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
+    has_posteriors: bool
+    """Whether the posteriors of its analyses are more than ones for the spans of one tree"""
 
     def analyse_many(
         self,

@@ -183,6 +183,11 @@ class Parser(TreeParser):
         """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
         return self.model.has_likelihood
 
+    @property
+    def has_posteriors(self) -> bool:  # type: ignore[override]
+        """Whether the posteriors of its analyses are more than ones for the spans of one tree"""
+        return self.model.has_posteriors
+
     def _check(self, how: Decoding) -> None:
         check_decoder(self._ready, how.decoder, how.seed, how.branching_prior)
 
