@@ -91,8 +91,8 @@ def test_a_sweep_fits_how_time_grows(monkeypatch):
     assert "time ~ length^3.00" in done.stdout
 
 
+@pytest.mark.needs("plot")
 def test_a_sweep_can_be_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
     found = measure(Case(**TINY), reference=False, peak=1.0)
     larger = measure(Case(**{**TINY, "length": 8}), reference=False, peak=1.0)
     plot({"length": [found, larger]}, tmp_path / "sweep.svg")

@@ -286,6 +286,7 @@ def test_different_words_are_refused_with_the_sentence(tmp_path):
     assert "text, line 2" in str(result.exception)
 
 
+@pytest.mark.needs("spacy")
 def test_different_tokenisers_are_refused_unless_one_is_given(tmp_path):
     lines = ["the dog saw a cat", "a cat saw the dog", "it saw the cat"] * 5
     ramify.fit(lines, **TINY).save(tmp_path / "spaces")

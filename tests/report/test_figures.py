@@ -14,7 +14,7 @@ from ramify.report.figures.style import drawing, look, rendered
 from ramify.report.figures.symbols import draw_symbols
 from ramify.report.results import Spread, spread
 
-pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.needs("plot")
 
 
 def words(svg: str) -> list[str]:

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from ramify.corpus.guessing import Kind
 from ramify.corpus.lines import opened
 from ramify.errors import RamifyError
-from ramify.naming import check_model, split_name
+from ramify.naming import check_model, resolve, split_name
 
 
 class _Group(TyperGroup):
@@ -58,14 +58,20 @@ def check_loadable(path: Path) -> None:
             part(path, name)
 
 
-def _existing_model(path: Path) -> Path:
+def _existing_model(given: Path) -> Path:
+    path = resolve(given)
     check_loadable(path)
     return path
 
 
 Model = Annotated[
     Path,
-    typer.Option("-m", "--model", help="Model folder, written by `ramify train`.", callback=_existing_model),
+    typer.Option(
+        "-m",
+        "--model",
+        help="Model folder, written by `ramify train`, or the name of a bundled model.",
+        callback=_existing_model,
+    ),
 ]
 
 
@@ -95,7 +101,7 @@ Models = Annotated[
     typer.Option(
         "-m",
         "--model",
-        help="Model folder, or NAME=FOLDER; several are averaged.",
+        help="Model folder, bundled model (`ramify models`), or NAME=FOLDER; several are averaged.",
         callback=existing_models,
         show_default=False,
     ),
@@ -111,11 +117,19 @@ Trees = Annotated[
 Sentences = Annotated[
     Path,
     typer.Argument(
-        help="Text with one sentence per line, plain prose, bracketed trees or CoNLL-U; - is standard input.",
+        help="Text with one sentence per line, plain prose, bracketed trees, CoNLL-U, JSON lines or Parquet; - is "
+        "standard input.",
         callback=_readable,
     ),
 ]
 Input = Annotated[Kind, typer.Option("--input", help="Format of the sentences; auto detects it from the first lines.")]
+Column = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        help="Column of JSON lines or Parquet with the text, or with lists of tokens. \\[default: text]",
+        show_default=False,
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
 Heads = Annotated[
     Literal["projective", "constituents"],

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import typer
 
+from ramify.cli.compressed import GzipGroups, whole_members
 from ramify.corpus.streaming import WINDOW
 from ramify.errors import RamifyError, Stopped
 from ramify.printing import printable
@@ -24,6 +25,8 @@ _CHUNK = 1 << 20
 
 class LineOutput:
     """Lines to standard output or, given `out`, to `out.partial`, which becomes `out` when all are written.
+
+    An `out` that ends in `.gz` is compressed.
 
     To be used in a `with` block, within which no other process writes to `out`. `made_with` gives what the lines
     depend on; it is kept in `out.partial.json`, so that a run with something else does not resume them.
@@ -46,6 +49,7 @@ class LineOutput:
         self.out = None if out is None else place_for(out, overwrite)
         self.lines_done = 0
         """Whole lines that an earlier run left, a multiple of what the parser reads at once"""
+        self._compressed = self.out is not None and self.out.suffix == ".gz"
         self._resume, self._overwrite, self._find_made_with = resume, overwrite, made_with
         self._open = ExitStack()
 
@@ -80,7 +84,7 @@ class LineOutput:
             )
         self._check_same()
         # Sentences are parsed in groups, and the last digits of a result depend on the group: only whole ones are kept.
-        self.lines_done, end = _whole_groups(self._file, WINDOW)
+        self.lines_done, end = (whole_members if self._compressed else _whole_groups)(self._file, WINDOW)
         self._file.truncate(end)
         self._file.seek(end)
 
@@ -111,10 +115,12 @@ class LineOutput:
             print_lines(lines)
             return
         write_json(self._about, self._made_with)
+        sink = GzipGroups(self._file) if self._compressed else self._file
         try:
             try:
                 for line in lines:
-                    self._file.write(_encoded(line))
+                    sink.write(_encoded(line))
+                sink.flush()
             finally:
                 self._file.flush()
             os.fsync(self._file.fileno())

@@ -17,7 +17,7 @@ from ramify.naming import kind_of, split_name
 from ramify.runtime.memory import importing
 from ramify.training.settings import presets
 
-DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
+DATA = ("input", "column", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
 MODEL = (
     "model", "nonterminals", "preterminals", "rank", "embedding", "width", "layers", "activation", "initialisation",
     "gain",
@@ -41,7 +41,10 @@ def _existing(path: Path | None) -> Path | None:
 
 TrainingData = Annotated[
     Path,
-    typer.Argument(help="Sentences, plain prose, bracketed trees or CoNLL-U; a file or folder.", callback=_existing),
+    typer.Argument(
+        help="Sentences, plain prose, bracketed trees, CoNLL-U, JSON lines or Parquet; a file or folder.",
+        callback=_existing,
+    ),
 ]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from ramify.corpus.constraints import Constraints, Span
 from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.reading import CONTENTS
+from ramify.corpus.rows import TABLES
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import Pause, SentenceStream
 from ramify.corpus.text import TextRules
@@ -84,7 +85,7 @@ class ConstrainedStream:
 def only_text(stream: SentenceStream) -> Iterator[Sentence | Pause]:
     """The sentences of a stream of text; trees and CoNLL-U are refused, since brackets in them are not constraints."""
     for item in stream:
-        if stream.kind not in (None, "text"):
+        if stream.kind not in (None, "text", *TABLES):
             raise RamifyError(
                 f"{stream.source}: contains {CONTENTS[stream.kind]}, but inline constraints need text; give them in a "
                 "file."

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from ramify.corpus.cleaning import BRACKET_WORDS, WordRule
+from ramify.corpus.penn import CURRENCY
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
@@ -47,6 +48,11 @@ class Punctuation:
         if self.keep:
             return False
         return token in self.also or (token not in self.never and unicode_punctuation(token))
+
+    @classmethod
+    def named(cls, name: str) -> Punctuation:
+        """By its name in the settings; `penn` removes currency signs too, as by the tags of the Penn Treebank."""
+        return cls(also=CURRENCY if name == "penn" else frozenset(), keep=name == "keep")
 
     @classmethod
     def from_trees(cls, parses: Iterable[Parse], rule: WordRule) -> Punctuation:

@@ -15,7 +15,9 @@ from ramify.corpus.cleaning import WordRule, remove_non_words
 from ramify.corpus.conllu import ConlluSentence, read_conllu
 from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import LineReader, decoded_lines, opened
+from ramify.corpus.parquet_rows import parquet_cells
 from ramify.corpus.punctuation import Punctuation
+from ramify.corpus.rows import TABLES, TEXT, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED, Parse
@@ -30,7 +32,13 @@ SPLITS = ("train", "dev", "test")
 
 TEXT_WORDS = WordRule(removed=frozenset([PUNCTUATION_TAG]))
 """The words of text and CoNLL-U: what counts as punctuation was settled when they were read."""
-CONTENTS: dict[KnownKind, str] = {"text": "text", "brackets": "trees", "conllu": "CoNLL-U"}
+CONTENTS: dict[KnownKind, str] = {
+    "text": "text",
+    "brackets": "trees",
+    "conllu": "CoNLL-U",
+    "jsonl": "rows of JSON",
+    "parquet": "a Parquet table",
+}
 """What a file of each kind holds, in words"""
 
 
@@ -92,13 +100,17 @@ def corpus_of(sentences: Iterable[str | Sequence[str]], rules: TextRules, source
 
 
 def read_sentences(
-    path: str | Path, kind: Kind = "auto", split: str | None = None, text_rules: TextRules = AS_IS
+    path: str | Path,
+    kind: Kind = "auto",
+    split: str | None = None,
+    text_rules: TextRules = AS_IS,
+    column: str | None = None,
 ) -> Corpus:
     """All sentences of a file, or of every file of a folder and its subfolders, hidden ones excepted.
 
     Of a folder that holds train, dev and test files, `split` says which to read. The kind `auto` takes a file
     for bracketed trees or CoNLL-U if it begins like one. Blank lines are skipped. `text_rules` say how text is read,
-    and which tokens of CoNLL-U without UPOS are words.
+    and which tokens of CoNLL-U without UPOS are words. `column` is that of JSON lines and Parquet with the text.
     """
     check_kind(kind)
     path = Path(path)
@@ -117,6 +129,7 @@ def read_sentences(
                     f"{path}: {of_one.name} contains {CONTENTS[one]} and {of_other.name} {CONTENTS[other]}; "
                     "keep one kind in the folder, or say which kind it is."
                 )
+            _check_column(column, found, file)
             lines = decoded_lines(_hashed(reader, checksum), str(file))
             if found == "brackets":
                 parses.extend(read_brackets(lines, str(file)))
@@ -125,7 +138,15 @@ def read_sentences(
                 sentences = read_conllu(lines, str(file))
                 parses.extend(unparsed(each.with_words(text_rules.punctuation)) for each in sentences)
                 continue
-            for sentence in text_rules.sentences(lines, str(file), expects_no_tree=kind == "auto"):
+            if found == "parquet":
+                with file.open("rb") as handle:
+                    checksum.update(hashlib.file_digest(handle, "sha256").digest())
+            sentences_read = (
+                sentences_of(_cells(lines, file, found, column), text_rules, RowCount())
+                if found in TABLES
+                else text_rules.sentences(lines, str(file), expects_no_tree=kind == "auto")
+            )
+            for sentence in sentences_read:
                 if sentence.offsets:
                     parses.append(unparsed(sentence))
                 else:
@@ -149,16 +170,35 @@ def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
     return Corpus(parses, "conllu", str(file), checksum.hexdigest()), sentences
 
 
-def learn_splitter(path: str | Path, split: str | None = None) -> Splitter:
+def learn_splitter(
+    path: str | Path, split: str | None = None, kind: Kind = "auto", column: str | None = None
+) -> Splitter:
     """Where sentences end, learnt from the prose of a file or folder."""
     from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
 
-    return Splitter.learnt_from(map(_text_of, _files(Path(path), split)))
+    return Splitter.learnt_from(_text_of(file, kind, column) for file in _files(Path(path), split))
 
 
-def _text_of(file: Path) -> str:
+def _text_of(file: Path, kind: Kind, column: str | None) -> str:
+    """The prose of a file; a row of a table is a paragraph."""
     with opened(file) as raw:
-        return "".join(decoded_lines(LineReader(raw, str(file)), str(file)))
+        reader = LineReader(raw, str(file))
+        found = reader.guessed_kind() if kind == "auto" else kind
+        lines = decoded_lines(reader, str(file))
+        if found not in TABLES:
+            return "".join(lines)
+        contents = (cell.content for cell in _cells(lines, file, found, column))
+        return "".join(f"{content}\n\n" for content in contents if isinstance(content, str))
+
+
+def _cells(lines: Iterator[str], file: Path, kind: KnownKind, column: str | None) -> Iterator[Cell]:
+    columns = Columns(column or TEXT, ())
+    return parquet_cells(file, str(file), columns) if kind == "parquet" else json_cells(lines, str(file), columns)
+
+
+def _check_column(column: str | None, kind: KnownKind, file: Path) -> None:
+    if column is not None and kind not in TABLES:
+        raise RamifyError(f"{file}: holds {CONTENTS[kind]}, which has no columns; leave out --column.")
 
 
 def kind_of(file: Path) -> KnownKind:

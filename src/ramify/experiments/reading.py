@@ -20,6 +20,7 @@ MOST_THREADS = 1024
 NOT_THERE = {
     "seed": "seeds are told for the whole experiment or for a group, as in seeds = [0, 1]",
     "input": "experiments read trees",
+    "column": "experiments read trees",
     "split_sentences": "experiments read trees",
 }
 """Settings that an experiment decides otherwise."""

@@ -66,7 +66,8 @@ class _WordLogProbabilities(torch.autograd.Function):
         ctx.softmax = kind(states.detach().flatten(0, 1), weight.detach(), bias.detach(), block, keeping)
         ctx.save_for_backward(states, weight, word_ids)
         shift = bias[word_ids][..., None] - ctx.softmax.normaliser.view(len(states), 1, -1)
-        return shift.baddbmm_(weight[word_ids], states.mT)  # in place: for all words it is the largest table there is
+        result: Tensor = shift.baddbmm_(weight[word_ids], states.mT)  # in place: the largest table, if for all words
+        return result
 
     @staticmethod
     @once_differentiable
@@ -119,7 +120,8 @@ class Loops:
         def run(share: slice) -> Tensor:
             peaks, totals = transposed.new_empty(2, width)
             self.loops.log_sums(*self._arguments(share), self.kept.numpy(), peaks.numpy(), totals.numpy())
-            return (peaks / LOG2_E + totals.log())[: self.p]
+            result: Tensor = (peaks / LOG2_E + totals.log())[: self.p]
+            return result
 
         found = threads.in_pieces(run, self.shares)
         self.normaliser = found[0] if len(found) == 1 else torch.stack(found).logsumexp(0)
@@ -129,7 +131,7 @@ class Loops:
         return share.start, share.stop, *self.block, *matrices
 
     def gradients(self, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(p, e) the expected words, (q, e) and (q,) the gradients of weight and bias, for factors (p, 1) of the sums."""
+        """(p, e) the expected words, (q, e) and (q,) the gradients of weight and bias; the sums have factors (p, 1)."""
         (rows, width), p, e = self.transposed.shape, self.p, self.e
         normaliser, factors = self.states.new_zeros(2, width)
         normaliser[:p], factors[:p] = self.normaliser * LOG2_E, counts[:, 0]

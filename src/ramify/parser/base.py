@@ -16,6 +16,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED
+from ramify.decoding.decoders import DECODERS
 from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
@@ -99,6 +100,17 @@ class TreeParser(ABC):
         for window in self._windows(sentences):
             yield from self._analyse_window(window, how, done)
             done += len(window)
+
+    def decoders(self) -> tuple[str, ...]:
+        """The decoders that this parser can have."""
+        return tuple(decoder for decoder in DECODERS if self._can(decoder))
+
+    def _can(self, decoder: str) -> bool:
+        try:
+            self._check(Decoding(decoder, 0, None, 0.0, "projective"))
+        except RamifyError:
+            return False
+        return True
 
     @abstractmethod
     def _check(self, how: Decoding) -> None:

@@ -17,11 +17,11 @@ def padded_size(size: int, dtype: torch.dtype, block_bytes: int = BLOCK_BYTES) -
 
 
 def narrow_rows(matrix: Tensor) -> Tensor:
-    """A contiguous matrix with rows of whole narrow blocks: itself, or a copy with zeros at the end of each row."""
-    rows, size = matrix.shape
+    """Contiguous matrices (..., rows, size) with rows of whole narrow blocks; a copy has zeros at the ends of rows."""
+    *leading, size = matrix.shape
     room = padded_size(size, matrix.dtype, NARROW_BYTES)
     if room == size:
         return matrix.contiguous()
-    padded = matrix.new_zeros(rows, room)
-    padded[:, :size] = matrix
+    padded = matrix.new_zeros(*leading, room)
+    padded[..., :size] = matrix
     return padded

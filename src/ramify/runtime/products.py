@@ -104,7 +104,7 @@ def multiply(a, a_first, a_row, a_step, b, b_first, b_row, rows, inner, columns,
     """c = a b, or c += a b with `add`, of matrices anywhere in contiguous arrays, for indices through all dimensions.
 
     a[i, k] stands at `a_first + i * a_row + k * a_step`, so a transposed matrix is a choice of steps. Rows of b and c
-    are contiguous and begin `b_row` and `c_row` apart. `columns` is a whole number of narrow blocks, `inner` at least 1.
+    are contiguous and begin `b_row` and `c_row` apart. `columns` is a whole number of narrow blocks; `inner` is not 0.
     """
     block, narrow = BLOCK_BYTES // c.itemsize, NARROW_BYTES // c.itemsize
     for i in range(0, rows, _ROWS):

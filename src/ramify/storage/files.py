@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ramify.errors import RamifyError
 from ramify.storage.locks import LOCK, locked_file
@@ -81,11 +81,18 @@ def locked_place(out: Path, overwrite: bool) -> Iterator[Path]:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The whole new content or, if anything fails or the machine stops, what was there before."""
+    with written_whole(path) as handle:
+        handle.write(data)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to write into, which becomes `path` when this context ends; if anything fails, nothing is left of it."""
     temporary = None
     try:
         temporary, descriptor = _new_file_beside(path)
         with os.fdopen(descriptor, "wb") as handle:
-            handle.write(data)
+            yield handle
             handle.flush()
             os.fsync(handle.fileno())
         temporary.replace(path)

@@ -30,6 +30,8 @@ WORDS_CHECKSUM = "vocabulary"
 """Kept with the weights: which row belongs to which word"""
 LEARNT_FROM_TEXT = "text"
 """Stands for the rule for words where there were no trees"""
+COMPRESSED = "compressed_from"
+"""Where the config of a compressed model names the first one"""
 _SMALL = 1 << 16
 
 

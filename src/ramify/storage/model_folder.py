@@ -17,6 +17,7 @@ from ramify.corpus.vocabulary import LONGEST_LINE, Vocabulary
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES, Model
 from ramify.models.batches import check_tables_fit
+from ramify.models.td_pcfg import TDPCFG
 from ramify.naming import CONFIG
 from ramify.runtime.shapes import only_shapes
 from ramify.storage.files import contents, write_json
@@ -35,7 +36,7 @@ from ramify.storage.model_files import (
     read_config,
     read_json,
 )
-from ramify.storage.tensors import load_tensors, save_tensors, shapes_of
+from ramify.storage.tensors import exact_half, load_tensors, save_tensors, shapes_of
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,10 @@ def write_weights(folder: Path, stored: StoredModel) -> None:
     facts = {WORDS_CHECKSUM: stored.vocabulary.checksum, CONFIG: _config_checksum(read_config(folder))}
     if stored.spelling is not None:
         facts[SPELLING] = _file_checksum(folder / SPELLING)
-    save_tensors(folder / WEIGHTS, stored.model.state_dict(), facts)
+    weights = stored.model.state_dict()
+    if isinstance(stored.model, TDPCFG):  # which a compressed grammar is
+        weights = {name: exact_half(tensor) for name, tensor in weights.items()}
+    save_tensors(folder / WEIGHTS, weights, facts)
 
 
 def _config_checksum(config: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -23,6 +24,8 @@ LARGEST_HEADER = 100_000_000
 """The limit of the format; checkpoints keep the metrics of every epoch there"""
 LARGEST_HOLE = 1 << 24
 """Bytes; smaller files may be stored in any way"""
+STORED = ("F32", "F16")
+"""Types of numbers in a file, by the names of the format; F16 where it holds them exactly"""
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -46,13 +49,13 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any
 def load_tensors(
     path: Path, expected: Shapes, largest_header: int = LARGEST_HEADER
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save_tensors` wrote; names and shapes are compared with `expected` before anything is allocated."""
+    """What `save_tensors` wrote, as float32; names and shapes are compared with `expected` before memory is taken."""
     _check_file(path, largest_header)
     _check_memory(path, expected)
     try:
         with safe_open(path, framework="pt") as handle:
             slices = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
-            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() == "F32"}
+            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() in STORED}
             if found != dict(expected):
                 wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
                 raise RamifyError(
@@ -74,7 +77,8 @@ def load_tensors(
         metadata = json.loads(facts)
     except (ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: is damaged, because its metadata cannot be read; get another copy.") from error
-    return tensors, metadata if isinstance(metadata, dict) else {}
+    as_float = {name: tensor.float() for name, tensor in tensors.items()}
+    return as_float, metadata if isinstance(metadata, dict) else {}
 
 
 def _check_file(path: Path, largest_header: int) -> None:
@@ -103,6 +107,12 @@ def _check_memory(path: Path, expected: Shapes) -> None:
             f"{path}: needs {needed / 2**30:.1f} GB of memory, but only {free / 2**30:.1f} GB are free; use a machine "
             "with more of it."
         )
+
+
+def exact_half(tensor: Tensor) -> Tensor:
+    """The tensor as float16 where that changes no number, else as it is."""
+    half = tensor.half()
+    return half if torch.equal(half.to(tensor.dtype), tensor) else tensor
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

@@ -13,7 +13,8 @@ from ramify.corpus.cleaning import NormalForm, WordRule, warn_of_absent_tags
 from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
-from ramify.corpus.reading import TEXT_WORDS, Corpus, corpus_of, learn_splitter, read_sentences, split_paths
+from ramify.corpus.reading import TEXT_WORDS, Corpus, corpus_of, kind_of, learn_splitter, read_sentences, split_paths
+from ramify.corpus.rows import TABLES
 from ramify.corpus.spelling import Spelling
 from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
@@ -78,11 +79,11 @@ class Data:
 def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     """Read, clean and split; the vocabulary is counted before any sentence is dropped for its length."""
     kind, normal_form = cast("Kind", settings.input), cast("NormalForm", settings.normal_form)
-    rules = TextRules(settings.tokenise, Punctuation(keep=settings.punctuation == "keep"), normal_form)
+    rules = TextRules(settings.tokenise, Punctuation.named(settings.punctuation), normal_form)
     if not isinstance(data, str | Path | Corpus):
-        if settings.split_sentences or settings.input in ("brackets", "conllu"):
+        if settings.split_sentences or settings.column or settings.input not in ("auto", "text"):
             raise RamifyError(
-                "A list of sentences needs no splitting and has no format; leave out split_sentences and input."
+                "A list of sentences needs no splitting and has no format; leave out split_sentences, column and input."
             )
         data = corpus_of(data, rules)
     if not isinstance(data, Corpus):
@@ -96,8 +97,8 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
                     f"{data}: --split-sentences must read the data twice, which needs a regular file; save it to "
                     "one first."
                 )
-            rules = replace(rules, splitter=learn_splitter(data, split))
-        data = read_sentences(data, kind, split, rules)
+            rules = replace(rules, splitter=learn_splitter(data, split, kind, settings.column))
+        data = read_sentences(data, kind, split, rules, settings.column)
     word_rule: WordRule | None = None
     if data.has_trees:
         word_rule, punctuation = _rules_of_trees(data, settings)
@@ -116,7 +117,7 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     else:
         if not isinstance(dev, str | Path | Corpus):
             dev = corpus_of(dev, rules, "dev sentences")
-        dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind, text_rules=rules)
+        dev = dev if isinstance(dev, Corpus) else _read_dev(dev, kind, rules, settings.column)
         rule_of_dev = (word_rule or word_rule_for(dev)) if dev.has_trees else TEXT_WORDS
         dev_set = dev.words_only(rule_of_dev)
     counts = count_words((p.words for p in train.parses), normal_form)
@@ -163,14 +164,20 @@ def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -
 def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:
     if settings.split_sentences:
         raise RamifyError(f"{data.source}: contains trees, already split into sentences; leave out --split-sentences.")
-    if settings.punctuation == "keep":
-        raise RamifyError(f"{data.source}: contains trees; to keep their punctuation, set words to none.")
+    if settings.punctuation != "remove":
+        raise RamifyError(f"{data.source}: contains trees; choose their words with the setting words, not punctuation.")
     if settings.words == "auto":
         rule = word_rule_for(data)
     else:
         rule = WordRule.from_name(settings.words)
         warn_of_absent_tags(rule, data.parses, data.source)
     return rule, Punctuation.from_trees(data.parses, rule)
+
+
+def _read_dev(dev: str | Path, kind: Kind, rules: TextRules, column: str | None) -> Corpus:
+    """The dev set, which may have trees though the training sentences are rows of a table."""
+    is_table = kind_of(Path(dev)) in TABLES if kind == "auto" and Path(dev).is_file() else True
+    return read_sentences(dev, kind, text_rules=rules, column=column if is_table else None)
 
 
 def _check_text(data: Corpus, settings: Settings) -> None:

@@ -19,7 +19,7 @@ from ramify.errors import RamifyError
 from ramify.models import FAMILIES
 from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, setting
 
-PUNCTUATION = ("remove", "keep")
+PUNCTUATION = ("remove", "penn", "keep")
 FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """Settings that a resumed run may change; any other change would make it another run."""
@@ -59,14 +59,20 @@ class Settings(ModelOptions):
     focus_on: str = setting("posteriors", f"What to use from a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
     input: str = setting(
-        "auto", "Format of DATA: text, brackets, conllu, or auto, which detects it from the first lines."
+        "auto",
+        "Format of DATA: text, brackets, conllu, jsonl, parquet, or auto, which detects it from the first lines.",
+    )
+    column: str | None = setting(
+        None, "Column of jsonl or parquet data with text or lists of tokens \\[default: text]."
     )
     words: str = setting("auto", "Which leaves of trees are words: auto, ptb, none, or the tags to remove.")
     tokenise: str = setting(
-        "none", "Tokenise plain prose in this language (en, fr ... or xx for any); none splits at spaces."
+        "none", "Tokenise plain prose: a language (en, fr ... or xx for any), penn for English; none splits at spaces."
     )
     split_sentences: bool = setting(False, "Split plain prose into sentences; otherwise every line is one.")
-    punctuation: str = setting("remove", f"What to do with punctuation in text: {' or '.join(PUNCTUATION)}.")
+    punctuation: str = setting(
+        "remove", f"What to do with punctuation in text: {', '.join(PUNCTUATION)} (penn removes currency signs too)."
+    )
     normal_form: str = setting("NFC", f"Unicode normal form of words: {', '.join(get_args(NormalForm))}.")
     checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints, from which a run can be resumed.")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto uses a GPU if available.")
@@ -164,6 +170,7 @@ TYPES: dict[str, type] = {
     "float": float,
     "float | None": float,
     "str": str,
+    "str | None": str,
     "bool": bool,
 }
 """The types that settings have, by their annotations."""

@@ -34,7 +34,12 @@ GROUPS = (
             Mutant("TNPCFG._parts", "slice(len(tags) - p, len(tags))", "slice(0, p)"),
             Mutant("TNPCFG._parts", "rules(self.head, n, -1)", "rules(self.head, n, -2)"),
             Mutant("TNPCFG.__init__", "[*to_rank, self.start[-1], self.word_layer]", "[*to_rank, self.word_layer]"),
-            Mutant("TNPCFG.__init__", "nn.Linear(embedding, rank, bias=False)", "nn.Linear(embedding, rank)"),
+            Mutant("TNPCFG.__init__", 'output_layer(rank, "rules", bias=False)', 'output_layer(rank, "rules")'),
+            Mutant(
+                "TNPCFG.__init__.rule_network",
+                "state_network(embedding, latent, 1, pre_norm)",
+                "state_network(embedding, latent, 2, pre_norm)",
+            ),
             Mutant(
                 "NPCFG.__init__",
                 "[self.start_layer, self.rule_layer, self.word_layer]",
