@@ -335,7 +335,7 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
     assert ramify("grammar", "-m", rules, "--out", out).returncode == 0
     assert out.read_text().startswith(begins)
     again = ramify("grammar", "-m", rules, "--out", out)
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "this file already exists" in again.stderr) == (2, True)
     assert ramify("grammar", "-m", rules, "--out", out, "--overwrite", "--format", "json").returncode == 0
     assert json.loads(out.read_text())["order"] == "expected use"
 
@@ -347,7 +347,7 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
         (["-"], "dog\n\nnever seen\n", "has no sentence of two words or more"),
         (["nowhere.txt"], "", "cannot be read"),
         (["--overwrite"], "", "--overwrite is about a file"),
-        (["--out", "nowhere/a.html"], "", "there is no folder nowhere"),
+        (["--out", "nowhere/a.html"], "", "the folder nowhere does not exist"),
         (["--decoder", "viterbi"], "", "--decoder is about a text"),
         (["--split-sentences"], "", "--split-sentences is about a text"),
         (["--tokenise", "en"], "", "--tokenise is about a text"),
@@ -373,7 +373,7 @@ def test_a_link_stays_and_its_target_is_written(rules, tmp_path):
     assert ramify("grammar", "-m", rules, "--out", link).returncode == 0  # it led nowhere
     assert json.loads(target.read_text())["order"] == "expected use"
     target.write_text("mine")
-    assert "is there already" in ramify("grammar", "-m", rules, "--out", link).stderr
+    assert "this file already exists" in ramify("grammar", "-m", rules, "--out", link).stderr
     assert target.read_text() == "mine"
     assert ramify("grammar", "-m", rules, "--out", link, "--overwrite").returncode == 0
     assert link.is_symlink()
@@ -387,7 +387,7 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path, mo
     monkeypatch.setattr("os.access", lambda _, mode: not mode & os.W_OK)
     (tmp_path / "rules").write_text("not read")
     result = ramify("grammar", "-m", tmp_path / "rules", "--out", tmp_path / "a.json")
-    assert (result.returncode, "nothing can be written into" in result.stderr) == (2, True)
+    assert (result.returncode, "is not writable" in result.stderr) == (2, True)
 
 
 def test_a_real_treebank_has_the_purity_of_its_scores(data_folder):

@@ -174,7 +174,7 @@ REFUSED = {
         "[models]\ndense = 3 #",
         r"\[models.dense\]: is 3, but must be a table",
     ),
-    "a data set that is no folder": ('"treebank"', '"treebnak"', "there is no such folder.*--data or --data-root"),
+    "a data set that is no folder": ('"treebank"', '"treebnak"', "treebnak: does not exist.*--data or --data-root"),
     "data that is no name": ('"treebank"', "3", r"\[data.small\]: is 3, but must be a table"),
     "a folder that is no name": ('"treebank"', "{folder = 3}", "folder is 3, but must be a string"),
     "an unknown setting of data": (

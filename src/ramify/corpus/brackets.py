@@ -5,8 +5,8 @@ How a bracket is read:
 - The first word after `(` is its label, unless a bracket follows at once: then the label is empty.
 - A bracket with one word and nothing else is a leaf: the label is the word's tag, and no constituent.
 - Every other bracket is a constituent. A word directly in it, as in `(NP the dog)` or `(NP the (NN dog))`,
-  has no tag of its own and gets `_`.
-- The outermost bracket of a tree is no constituent if its label is empty, `TOP`, `ROOT` or `VROOT`.
+  has no tag and gets `_`.
+- The outermost bracket of a tree is not a constituent if its label is empty, `TOP`, `ROOT` or `VROOT`.
 
 Only ASCII white space separates words, so a no-break space inside a number stays inside its word.
 """

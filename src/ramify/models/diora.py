@@ -1,8 +1,8 @@
 """DIORA: an inside-outside recursive autoencoder (Drozdov, Verga, Yadav, Iyyer and McCallum 2019).
 
 The inside pass makes a vector h and an energy e of every span, the averages over its splits. The outside pass makes a
-vector o of what surrounds every span, the average over its parents. The loss of a word is how badly o tells it from
-other words.
+vector o of what surrounds every span, the average over its parents. The loss of a word is how badly o distinguishes it
+from other words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ramify.models.networks import initialise
 from ramify.structures.distribution import Marginals
 
 NEGATIVES = 100
-"""Words that each word is told from"""
+"""Negatives per word"""
 FLATTENING = 0.75
 """Negatives are drawn by their frequency to this power"""
 

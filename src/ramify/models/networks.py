@@ -109,7 +109,7 @@ def dropped_out(x: Tensor, share: float, noise: torch.Generator | None) -> Tenso
 
 
 def initialise(network: nn.Module, how: str) -> None:
-    """Draw every matrix anew, embeddings too; `own` leaves what the layers began with."""
+    """Initialise every matrix, including embeddings; `own` keeps the initial values of the layers."""
     if how not in INITIALISATIONS:
         raise ValueError(f"initialisation {how!r} is not one of {', '.join(INITIALISATIONS)}")
     if how != "own":

@@ -150,7 +150,7 @@ class TreeParser(ABC):
     def parse(self, sentence: GivenSentence, constraints: GivenConstraints = None) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
 
-        Its root is `TOP`. Without a derivation it is flat; `Analysis.failure` tells such a tree from others.
+        Its root is `TOP`. Without a derivation it is flat, and `Analysis.failure` gives the reason.
         `constraints` as for `analyse`.
         """
         return self.analyse(sentence, constraints=constraints).tree
@@ -213,6 +213,6 @@ def _announced(window: list[Sentence]) -> list[Sentence]:
 
 
 def check_positive(name: str, number: int | None) -> None:
-    """Refuse a count or a limit below one; None is no limit."""
+    """Refuse a count or a limit below one; None means no limit."""
     if number is not None and number < 1:
         raise RamifyError(f"{name} is {number}, but must be at least 1.")

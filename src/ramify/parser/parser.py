@@ -118,7 +118,7 @@ class Parser(TreeParser):
     def generative(self) -> GenerativeModel:
         """The model, its probabilities computed where that is possible; an error for models without a likelihood."""
         if not isinstance(self._ready, GenerativeModel):
-            raise RamifyError(f"{type(self.model).__name__} has no rules; use a grammar.")
+            raise RamifyError(f"This needs a grammar, but {type(self.model).__name__} has no rules; use another model.")
         return self._ready
 
     @property

@@ -101,8 +101,8 @@ def failure_lines(
         if result.failures:
             counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
             named = {reason: [f"sentence {number}" for number in found] for reason, found in result.failures.items()}
-            told = failures_told(counts, named, sentences)
-            yield f"{result.system}: {told} {consequence}"
+            failures = failures_told(counts, named, sentences)
+            yield f"{result.system}: {failures} {consequence}"
         if result.in_log_space:
             yield f"{result.system}: {log_space_told(result.in_log_space)}"
 
