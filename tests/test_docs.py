@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -73,6 +74,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copy(place / "ud" / "test.conllu", place / "other.conllu")
     (place / "sentences.txt").write_text("".join(" ".join(p.words) + "\n" for p in treebank["train"]))
     (place / "constraints.jsonl").write_text('{"must": [[0, 2]]}\n' + "{}\n" * (len(treebank["train"]) - 1))
+    rows = ({"id": number, "body": " ".join(p.words), "lang": "en"} for number, p in enumerate(treebank["train"]))
+    (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (place / "prose.txt").write_text(PROSE)
     parsed = place / "treebank_3" / "parsed" / "mrg" / "wsj"
     for section in range(2, 24):
