@@ -127,6 +127,23 @@ GROUPS = (
         ),
     ),
     Group(
+        "serving",
+        ("serve/test_api.py", "serve/test_attacks.py"),
+        (
+            Mutant("Guard._check_host", "len(given) == 1 and", "True or"),
+            Mutant("Guard._body", "if size > most:", "if False:"),
+            Mutant("without_port", 'host.partition("]")[0] + "]"', 'host.partition(":")[0]'),
+            Mutant("Batcher._next_batch", "job.key == first.key and ", ""),
+            Mutant("Batcher._do", "if len(batch) > 1:", "if False:"),
+            Mutant("Batcher.submit", "if full and self._unfinished:", "if False:"),
+            Mutant("Batcher._finish", "parsed if error is None else job.words", "0"),
+            Mutant("parse_job", 'whole=request.decoder == "sample"', "whole=False"),
+            Mutant("_beside_gold", "1 < end - start < words", "1 < end - start <= words"),
+            Mutant("read_request", "if words > limits.words:", "if False:"),
+            Mutant("TimedProtocol._watch", "elif self._deadline is None:", "elif False:"),
+        ),
+    ),
+    Group(
         "starting up",
         ("runtime/test_compilation.py", "test_startup.py"),
         (
