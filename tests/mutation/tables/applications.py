@@ -92,10 +92,10 @@ GROUPS = (
             Mutant("head_word_of", "len(tops) == 1", "tops"),
             Mutant("svg:shown", "escape(printable(text))", "escape(text)"),
             Mutant("svg:shown", "escape(printable(text))", "printable(text)"),
-            Mutant("text_element", '"end" if reversed_ else "start"', '"start"'),
-            Mutant("text_element", "right_to_left if own is None else own", "right_to_left"),
+            Mutant("direction_of", '"end" if reversed_ else "start"', '"start"'),
+            Mutant("direction_of", "right_to_left if own is None else own", "right_to_left"),
             Mutant("layout_for", "words > VERTICAL_BEYOND", "words >= VERTICAL_BEYOND"),
-            Mutant("svg:_lines", "key=lambda edge: nodes[edge.child].is_head", "key=lambda edge: 0"),
+            Mutant("_drawn_edges", "key=lambda edge: nodes[edge.child].is_head", "key=lambda edge: 0"),
             Mutant("chart_picture", "span[1] - span[0] > 1", "True"),
             Mutant("chart_picture", "np.triu(posteriors, 2)", "np.triu(posteriors, 1)"),
             Mutant("ChartGrid.of", "- place * _CELL", "- (place + 3) * _CELL"),
@@ -128,7 +128,7 @@ GROUPS = (
     ),
     Group(
         "serving",
-        ("serve/test_api.py", "serve/test_attacks.py"),
+        ("serve/test_batching.py", "serve/test_api.py", "serve/test_attacks.py"),
         (
             Mutant("Guard._check_host", "len(given) == 1 and", "True or"),
             Mutant("Guard._body", "if size > most:", "if False:"),
