@@ -33,10 +33,10 @@ from ramify.corpus.streaming import Pause, SentenceStream
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.experiments.reading import read_plan
-from ramify.report.making import sections_of
-from ramify.report.page import page_html
-from ramify.report.reading import read_runs
+from ramify.lab.plan.experiment_file import read_plan
+from ramify.lab.report.html_page import page_html
+from ramify.lab.report.write_report import sections_of
+from ramify.lab.results.find_results import read_runs
 
 Check = Callable[[bytes, Path], None]
 

@@ -19,16 +19,16 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import Sentence
 from ramify.drawing.svg import STYLE
-from ramify.experiments.reading import read_plan
-from ramify.experiments.recipe import recipe_from
-from ramify.report.making import sections_of
-from ramify.report.reading import read_runs
-from ramify.report.render.csv import table_csv
-from ramify.report.tables import Table
+from ramify.lab.plan.experiment_file import read_plan
+from ramify.lab.plan.recipe import recipe_from
+from ramify.lab.report.render.csv import table_csv
+from ramify.lab.report.report_table import Table
+from ramify.lab.report.write_report import sections_of
+from ramify.lab.results.find_results import read_runs
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
-from tests.report.made_up import FAMILIES, make_folder
+from tests.lab.report.made_up import FAMILIES, make_folder
 
 EXAMPLE = PROJECT / "docs" / "example"
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 import ramify
-from ramify.book.facts import facts_of
-from ramify.book.making import make_book
 from ramify.decoding.decoders import check_decoder, decode
 from ramify.errors import RamifyError
+from ramify.lab.glossary.describe import make_book
+from ramify.lab.glossary.facts import facts_of
 from ramify.models import FAMILIES, Grammar
 from ramify.models.delexicalised import delexicalised
 from ramify.models.generation import sampler_of

@@ -21,7 +21,7 @@ from ramify.runtime.memory import importing
 from ramify.storage.files import locked_place, write_atomically
 
 if TYPE_CHECKING:
-    from ramify.book.contents import Book, Text
+    from ramify.lab.glossary.entries import Book, Text
     from ramify.parser import Parser
 
 Format = Literal["terminal", "markdown", "json", "html"]
@@ -62,7 +62,7 @@ def grammar(
 ) -> None:
     """Read the grammar: what its symbols stand for, in words, with gold labels where the text is trees."""
     with importing():
-        from ramify.book.making import Extent, make_book
+        from ramify.lab.glossary.describe import Extent, make_book
         from ramify.parser.loading import load_single
         from ramify.terminal import counting
 
@@ -109,9 +109,9 @@ def _format_of(out: Path) -> Format:
 def _parsed(
     parser: Parser, file: Path, kind: Input, tokenise: str | None, split: bool | None, decoder: Decoder
 ) -> Text:
-    from ramify.book.making import count_text, rule_for_trees
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.corpus.tokenising import tokeniser
+    from ramify.lab.glossary.describe import count_text, rule_for_trees
     from ramify.terminal import reading_progress
 
     text_rules = parser.text_rules
@@ -125,8 +125,8 @@ def _parsed(
 
 def _plain(book: Book, format: Format) -> str:
     """The book as it is written to a file or a pipe."""
-    from ramify.book.html import as_html
-    from ramify.book.markdown import as_markdown
+    from ramify.lab.glossary.html_page import as_html
+    from ramify.lab.glossary.markdown_page import as_markdown
 
     if format == "json":
         return json.dumps(book.as_record(), indent=1, ensure_ascii=False) + "\n"
@@ -138,7 +138,7 @@ def _plain(book: Book, format: Format) -> str:
 
 
 def _print(book: Book, console: Console) -> None:
-    from ramify.book.terminal import in_terminal
+    from ramify.lab.glossary.terminal_page import in_terminal
 
     for part in in_terminal(book):
         console.print(part)

@@ -6,10 +6,10 @@ GROUPS = (
     Group(
         "experiments",
         (
-            "experiments/test_plan.py",
-            "experiments/test_table.py",
-            "experiments/test_stopping.py",
-            "experiments/test_running.py",
+            "lab/run/test_plan.py",
+            "lab/run/test_table.py",
+            "lab/run/test_stopping.py",
+            "lab/run/test_running.py",
         ),
         (
             Mutant("Plan.runs", "(*earlier.decoders, *run.decoders) if earlier else run.decoders", "run.decoders"),
@@ -32,11 +32,11 @@ GROUPS = (
     Group(
         "report",
         (
-            "report/test_published.py",
-            "report/test_contents.py",
-            "report/test_reading.py",
-            "report/test_page.py",
-            "report/test_render.py",
+            "lab/report/test_published.py",
+            "lab/report/test_contents.py",
+            "lab/report/test_reading.py",
+            "lab/report/test_page.py",
+            "lab/report/test_render.py",
         ),
         (
             Mutant("spread", "pstdev(known) if len(known) > 1 else None", "0.0"),
@@ -62,7 +62,7 @@ GROUPS = (
     ),
     Group(
         "book",
-        ("test_book.py", "models/test_lookup.py"),
+        ("lab/glossary/test_glossary.py", "models/test_lookup.py"),
         (
             Mutant("percent", "0 < share < 0.0005", "0 < share < 0"),
             Mutant("count_text", "analysis.failure is not None", "False"),
@@ -108,7 +108,7 @@ GROUPS = (
     Group(
         "files and command line",
         (
-            "experiments/test_stopping.py",
+            "lab/run/test_stopping.py",
             "test_whole_sentences.py",
             "test_cli.py",
             "test_bad_inputs.py",
