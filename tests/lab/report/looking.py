@@ -5,27 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ramify.lab.report.report_table import Cell, Table
-from ramify.lab.report.sections.section import Section
-from ramify.lab.results.collection import Runs
-from ramify.lab.results.find_results import read_runs
-from tests.lab.report.made_up import put, tiny
+from ramify.lab.report.exhibit import Cell, Exhibit, Section
+from ramify.lab.results.collection import Collection
+from ramify.lab.results.find_results import collect_results
+from tests.lab.made_results import put, tiny
 
 
-def made(folder: Path, *records: dict[str, Any]) -> Runs:
+def made(folder: Path, *records: dict[str, Any]) -> Collection:
     for record in records:
         put(folder, record)
-    return read_runs(folder)
+    return collect_results(folder)
 
 
-def rows(table: Table) -> list[dict[str, Cell]]:
-    heads = [column.head for column in table.columns]
-    return [dict(zip(heads, row, strict=True)) for part in table.parts for row in part.rows]
+def rows(exhibit: Exhibit) -> list[dict[str, Cell]]:
+    assert exhibit.table is not None
+    return [dict(zip(exhibit.table.heads, row, strict=True)) for row in exhibit.table.rows]
 
 
-def table_of(section: Section | None, place: int = 0) -> Table:
-    assert section is not None
-    return [block for block in section.blocks if isinstance(block, Table)][place]
+def table_of(section: Section, place: int = 0) -> Exhibit:
+    return [exhibit for exhibit in section.exhibits if exhibit.table][place]
 
 
 def baseline(data: str, name: str, f1: float, **evaluation: Any) -> dict[str, Any]:

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from ramify.lab.report.figures.alignment import draw_alignment
-from ramify.lab.report.figures.curves import draw_curves
-from ramify.lab.report.figures.lengths import draw_lengths
-from ramify.lab.report.figures.style import drawing, look, rendered
-from ramify.lab.report.figures.symbols import draw_symbols
-from ramify.lab.results.collection import Spread, spread
+from ramify.lab.report.figures.heat_map import draw_heat_map
+from ramify.lab.report.figures.line_plots import draw_curves, draw_lengths, draw_symbols
+from ramify.lab.report.figures.style import Systems, drawing, look, rendered
+from ramify.lab.results.spread import Spread, spread
 
 pytest.importorskip("matplotlib")
 
@@ -24,12 +22,12 @@ def words(svg: str) -> list[str]:
 def drawn(draw: Any, *arguments: Any) -> tuple[Any, list[str]]:
     with drawing():
         figure = draw(*arguments)
-        svg, _ = rendered(figure, "figure")
+        svg = rendered(figure, "figure", "A title").svg
     return figure, words(svg)
 
 
 def test_perplexities_far_apart_have_plain_numbers_on_a_logarithmic_axis() -> None:
-    figure, texts = drawn(draw_curves, {"a": [{1: 3000.0, 2: 400.0, 3: 90.0}]}, {"a": []}, {"a": 0})
+    figure, texts = drawn(draw_curves, {"a": [{1: 3000.0, 2: 400.0, 3: 90.0}]}, {"a": []}, Systems({"a": 0}))
     assert figure.axes[0].get_yscale() == "log"
     assert {"100", "1,000"} <= set(texts)
     assert not [text for text in texts if "$" in text or "^" in text]
@@ -43,7 +41,7 @@ def test_legends_stand_below_the_axes_and_labels_inside_the_figure(name: str) ->
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     with drawing():
-        figure = draw_lengths(["2-10", "11-20"], values, [], {name: place for place, name in enumerate(values)})
+        figure = draw_lengths(["2-10", "11-20"], values, Systems({name: place for place, name in enumerate(values)}))
         FigureCanvasAgg(figure).draw()
         renderer = figure.canvas.get_renderer()
         (legend,) = figure.legends
@@ -54,7 +52,7 @@ def test_legends_stand_below_the_axes_and_labels_inside_the_figure(name: str) ->
 
 
 def test_every_label_and_symbol_is_written_as_it_is_called() -> None:
-    _, texts = drawn(draw_alignment, ["NP", "$x$"], ["NT-1", "NT-2"], [[0.5, 0.005], [1.0, 0.05]])
+    _, texts = drawn(draw_heat_map, ["NP", "$x$"], ["NT-1", "NT-2"], [[0.5, 0.005], [1.0, 0.05]])
     assert {"NP", "$x$", "NT-1", "NT-2", "50", "100"} <= set(texts)
     assert "5" not in texts
 
@@ -68,5 +66,5 @@ def test_sizes_are_the_ticks_of_their_axis() -> None:
 
 def test_systems_are_told_apart_by_more_than_colour() -> None:
     looks = [look(number) for number in range(60)]
-    assert len({(each.mark, str(each.line)) for each in looks[:36]}) == 36
-    assert len({(each.colour, each.mark, str(each.line)) for each in looks}) == 60
+    assert len({(each["marker"], str(each["linestyle"])) for each in looks[:36]}) == 36
+    assert len({str(each) for each in looks}) == 60

@@ -15,7 +15,7 @@ import pytest
 
 from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.run.runner import run_experiment
-from tests.lab.run.common import TINY, write_experiment
+from tests.lab.tiny_experiment import TINY, write_experiment
 
 TEXT = TINY.replace("epochs = 2", "epochs = 4")
 TIMED = ("seconds", "sentences_per_second", "seconds_per_epoch", "peak_memory_mb")

@@ -13,12 +13,12 @@ import pytest
 
 from ramify.errors import Stopped
 from ramify.lab.plan.experiment_file import read_plan
-from ramify.lab.run import runner as running
+from ramify.lab.run import runner
 from ramify.lab.run.runner import run_experiment
 from ramify.lab.run.worker_process import explain
 from ramify.training import stopping
 from ramify.training.stopping import stop_requests
-from tests.lab.run.common import TINY, write_experiment
+from tests.lab.tiny_experiment import TINY, write_experiment
 
 
 class KilledWorker:
@@ -42,8 +42,8 @@ class KilledWorker:
 
 
 def test_a_worker_that_hears_of_the_end_first_has_not_failed(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "Worker", KilledWorker)
-    monkeypatch.setattr(running, "PAUSE", 2.0)
+    monkeypatch.setattr(runner, "Worker", KilledWorker)
+    monkeypatch.setattr(runner, "PAUSE", 2.0)
     monkeypatch.setattr(stopping, "TOGETHER", 60.0)
     with pytest.raises(Stopped) as stop:
         run_experiment(read_plan(write_experiment(tmp_path, TINY)), tmp_path / "out", jobs=1)

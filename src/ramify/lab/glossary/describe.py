@@ -1,4 +1,4 @@
-"""The book of a grammar from a parser and, if there is one, a text that it parses."""
+"""A glossary from a parser and, if there is one, a text that it parses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ramify.corpus.reading import kind_of, read_sentences
 from ramify.errors import RamifyError
 from ramify.evaluation.induced import Induced, most_frequent
 from ramify.lab.glossary.entries import (
-    Book,
     Child,
     Counted,
+    Glossary,
     Nonterminal,
     Order,
     Preterminal,
@@ -36,17 +36,17 @@ from ramify.parser import Analysis, Parser
 from ramify.structures.pcfg import Rule
 
 WORDS_IN_RULES = 3
-"""So many of its most probable words name a preterminal in a rule."""
+"""How many of its most probable words name a preterminal in a rule"""
 NEGLIGIBLE = 0.01
 """A word with less than this share of the probability of a preterminal's best one says nothing about it."""
 
 RULES_FOR_A_PAIR = (2, 32, 512)
-"""So many rules are looked at for each pair of words wanted, the next number where the one before was too small."""
+"""How many rules are looked at for each pair of words, the next number where the one before was too small"""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is told."""
+    """How much is shown."""
 
     symbols: int = 30
     """Of either kind"""
@@ -87,21 +87,21 @@ def count_text(source: str, analyses: Iterable[Analysis]) -> Text:
     return Text(source, induced, not_derived)
 
 
-def make_book(
+def describe(
     parser: Parser,
     model: str,
     text: Text | None = None,
     extent: Extent = Extent(),  # noqa: B008
     on_symbol: Callable[[], None] = lambda: None,
-) -> Book:
-    """What there is to tell of the most used symbols."""
+) -> Glossary:
+    """What is known about the most used symbols."""
     described = _Described.of(parser)
     writer, use = _Writer(parser, described, text, extent), _Use.of(parser, described, text)
     nonterminals = []
     for name in _chosen(parser.labels, use.nonterminals, extent.symbols):
         nonterminals.append(writer.nonterminal(name, use.nonterminals.get(name)))
         on_symbol()
-    return Book(
+    return Glossary(
         model=model,
         order=use.order,
         sizes=(len(parser.labels), len(parser.tags)),
@@ -170,7 +170,7 @@ def _chosen(names: Sequence[str], shares: Mapping[str, float], count: int) -> li
 
 
 class _Writer:
-    """Tells of one symbol at a time; what symbols have in common is worked out once."""
+    """Describes one symbol at a time; what symbols have in common is computed once."""
 
     def __init__(self, parser: Parser, described: _Described, text: Text | None, extent: Extent) -> None:
         self._rules, self._text, self._extent = described.rules, text, extent
@@ -243,15 +243,15 @@ class _Writer:
     def _pairs(self, number: int, count: int) -> Probable:
         """The most probable ways to be two words, each preterminal standing for its most probable word.
 
-        Preterminals may share that word, and rules then a pair: more rules are asked for until there are enough pairs.
+        Preterminals may share that word, and rules then a pair: more rules are looked at until there are enough pairs.
         """
         found: dict[str, float] = {}
-        for asked in (times * count for times in RULES_FOR_A_PAIR):
-            rules = self._rules.strongest(number, asked, self._best_word)
+        for most in (times * count for times in RULES_FOR_A_PAIR):
+            rules = self._rules.strongest(number, most, self._best_word)
             for rule in rules:
                 phrase = " ".join(self._words[child - self._n][0][0] for child in (rule.left, rule.right))
                 found.setdefault(phrase, rule.probability)
-            if len(found) >= count or len(rules) < asked:
+            if len(found) >= count or len(rules) < most:
                 break
         return tuple(found.items())[:count]
 

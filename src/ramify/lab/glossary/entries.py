@@ -1,10 +1,13 @@
-"""What the book of a grammar tells, whatever it is printed on."""
+"""The entries of a glossary, whatever they are printed on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
 
 from ramify.evaluation.induced import Induced
 from ramify.evaluation.subtypes import Subtype
@@ -19,8 +22,7 @@ Probable = tuple[tuple[str, float], ...]
 Order = Literal["use", "expected use", "number"]
 
 
-@dataclass(frozen=True)
-class Child:
+class Child(Struct, frozen=True, omit_defaults=True):
     """One of two children in a rule, and what it stands for."""
 
     symbol: str
@@ -34,31 +36,17 @@ class Child:
         """In words; empty where nothing is known."""
         return ", ".join(self.words) if self.words else self.example or ""
 
-    def as_record(self) -> dict[str, object]:
-        """In terms of JSON."""
-        return {"symbol": self.symbol} | ({"words": list(self.words)} if self.words else {"example": self.example})
 
-
-@dataclass(frozen=True)
-class RuleInWords:
+class RuleInWords(Struct, frozen=True):
     """A binary rule of a nonterminal."""
 
     left: Child
     right: Child
     probability: float
 
-    def as_record(self) -> dict[str, object]:
-        """In terms of JSON."""
-        return {
-            "left": self.left.as_record(),
-            "right": self.right.as_record(),
-            "probability": round(self.probability, 6),
-        }
 
-
-@dataclass(frozen=True)
-class Symbol:
-    """What is told of a symbol of either kind."""
+class Symbol(Struct, frozen=True, kw_only=True):
+    """What is known about a symbol of either kind."""
 
     name: str
     number: int
@@ -77,8 +65,7 @@ class Symbol:
         return tuple((label, count / total) for label, count in self.gold)
 
 
-@dataclass(frozen=True)
-class Nonterminal(Symbol):
+class Nonterminal(Symbol, frozen=True, kw_only=True):
     """A phrase of the grammar."""
 
     phrases: Counted
@@ -93,40 +80,11 @@ class Nonterminal(Symbol):
     dependents: tuple[Probable, Probable] = ((), ())
     """The words that most often depend on the head of its rule, on the left and on the right"""
 
-    def as_record(self) -> dict[str, object]:
-        """In terms of JSON."""
-        return {
-            "name": self.name,
-            "share": self.share,
-            "count": self.count,
-            "gold_labels": _lists(self.gold),
-            "phrases": _lists(self.phrases),
-            "pairs": _lists(self.pairs),
-            "first_words": _lists(self.first_words),
-            "last_words": _lists(self.last_words),
-            "rules": [rule.as_record() for rule in self.rules],
-        } | (
-            {"heads": _lists(self.heads), "dependents": [_lists(side) for side in self.dependents]}
-            if self.heads
-            else {}
-        )
 
-
-@dataclass(frozen=True)
-class Preterminal(Symbol):
+class Preterminal(Symbol, frozen=True, kw_only=True):
     """A part of speech of the grammar."""
 
     words: Probable
-
-    def as_record(self) -> dict[str, object]:
-        """In terms of JSON."""
-        return {
-            "name": self.name,
-            "share": self.share,
-            "count": self.count,
-            "gold_tags": _lists(self.gold),
-            "words": _lists(self.words),
-        }
 
 
 @dataclass(frozen=True)
@@ -140,7 +98,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Book:
+class Glossary:
     """A grammar for a reader."""
 
     model: str
@@ -198,7 +156,7 @@ class Book:
             )
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON; what was counted in the text is told of all symbols, shown or not."""
+        """In terms of JSON; what was counted in the text is there for all symbols, shown or not."""
         text = self.text
         return {
             "made_by": f"ramify {VERSION}",
@@ -208,8 +166,8 @@ class Book:
             "text": None
             if text is None
             else {"source": text.source, "sentences": text.induced.sentences, "not_derived": text.not_derived},
-            "nonterminals": [symbol.as_record() for symbol in self.nonterminals],
-            "preterminals": [symbol.as_record() for symbol in self.preterminals],
+            "nonterminals": [_record(symbol) for symbol in self.nonterminals],
+            "preterminals": [_record(symbol) for symbol in self.preterminals],
             "induced": None if text is None else text.induced.as_record(),
         }
 
@@ -217,8 +175,8 @@ class Book:
 _ORDERS = {
     "use": "the most used first",
     "expected use": "in the order of their expected use in a sentence drawn from the grammar",
-    "number": "in the order of their numbers: how often each is expected cannot be told, as sentences drawn from the "
-    "grammar have no finite expected length (or one so long that rounding may have made it up) or it has more than "
+    "number": "in the order of their numbers: how often each is expected is not known, as sentences drawn from the "
+    "grammar have no finite expected length (or one so long that rounding may have caused it) or it has more than "
     f"{MOST_SOLVED:,} nonterminals",
 }
 
@@ -240,5 +198,18 @@ def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def _lists(pairs: Sequence[tuple[str, float]]) -> list[list[object]]:
-    return [[name, round(value, 6)] for name, value in pairs]
+def _record(symbol: Nonterminal | Preterminal) -> dict[str, Any]:
+    """In terms of JSON; its number says nothing outside of the model, and most grammars have no head words."""
+    gold = "gold_labels" if isinstance(symbol, Nonterminal) else "gold_tags"
+    record = {gold if key == "gold" else key: value for key, value in msgspec.structs.asdict(symbol).items()}
+    left_out = {"number"} if record.get("heads") else {"number", "heads", "dependents"}
+    return {k: v if k == "share" else _rounded(msgspec.to_builtins(v)) for k, v in record.items() if k not in left_out}
+
+
+def _rounded(value: Any) -> Any:
+    """Probabilities to six digits; further ones differ from machine to machine."""
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    return round(value, 6) if isinstance(value, float) else value

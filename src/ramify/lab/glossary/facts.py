@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ramify.lab.glossary.entries import Counted, Nonterminal, Preterminal, Probable, Symbol, percent
 
 MOST_GOLD = 4
-"""So many gold labels of a symbol are shown."""
+"""How many gold labels of a symbol are shown"""
 
 
 class Piece(NamedTuple):
@@ -19,7 +19,7 @@ class Piece(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """One line of what is told of a symbol."""
+    """One line about a symbol."""
 
     name: str
     pieces: Sequence[Piece]
@@ -64,7 +64,7 @@ def share_of(symbol: Symbol) -> str:
     return f"{percent(symbol.share)} of {what}{counted}"
 
 
-def telling(first_words: Counted) -> str:
+def distinctive(first_words: Counted) -> str:
     """The first words of a subtype."""
     return ", ".join(f"{word} ×{count:,}" for word, count in first_words) or "nothing tells it apart"
 

@@ -1,4 +1,4 @@
-"""The book of a grammar in a terminal, or as plain text."""
+"""A glossary in a terminal, or as plain text."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from ramify.lab.glossary.entries import Book, Child, Nonterminal, Preterminal, RuleInWords, percent
-from ramify.lab.glossary.facts import Fact, facts_of, share_of, telling
+from ramify.lab.glossary.entries import Child, Glossary, Nonterminal, Preterminal, RuleInWords, percent
+from ramify.lab.glossary.facts import Fact, distinctive, facts_of, share_of
 from ramify.printing import printable
 
 
-def in_terminal(book: Book) -> Iterator[RenderableType]:
+def in_terminal(glossary: Glossary) -> Iterator[RenderableType]:
     """What to print, one below the other."""
-    yield Text(printable(book.model), "bold")
-    for remark in book.remarks():
+    yield Text(printable(glossary.model), "bold")
+    for remark in glossary.remarks():
         yield Text(printable(remark))
     yield Rule("nonterminals", align="left")
-    for symbol in book.nonterminals:
+    for symbol in glossary.nonterminals:
         yield _entry(symbol, symbol.rules)
-    if book.subtypes:
+    if glossary.subtypes:
         yield Rule("gold labels, and the nonterminals that divide them with the words these begin with", align="left")
-    for label, subtypes in book.subtypes.items():
+    for label, subtypes in glossary.subtypes.items():
         table = _grid()
         for subtype in subtypes:
-            found = f"{percent(subtype.share)}  {telling(subtype.first_words)}"
+            found = f"{percent(subtype.share)}  {distinctive(subtype.first_words)}"
             table.add_row(printable(subtype.nonterminal), printable(found))
         yield _headed(label, "", table)
     yield Rule("preterminals", align="left")
-    for tag in book.preterminals:
+    for tag in glossary.preterminals:
         yield _entry(tag)
 
 

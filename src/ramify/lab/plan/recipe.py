@@ -9,20 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError
-from ramify.lab.plan.experiment import DataSet, Group, Plan, Run, looks_like_trees, run_name
-from ramify.lab.plan.experiment_file import check_seed
-from ramify.lab.plan.toml_tables import Table, check_name, name_from, read_toml
+from ramify.lab.plan.data_sets import DataSet, looks_like_trees
+from ramify.lab.plan.experiment import Plan, planned_average, planned_run
+from ramify.lab.plan.toml_file import Seed, SettingsTable, check_name, checked, located, name_from, read_toml, split
+from ramify.lab.results.schema import Group, Run, run_name
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
 
-DEFAULT = "default"
-MOST_ROUNDS = 10
-PLAN_NAME = "focus"
-STUDENTS, TEACHERS = "students", "teachers"
+PLAN_NAME, TITLE = "focus", "Averaging and focusing"
+DECODERS = ("mbr",)
 
 
 @dataclass(frozen=True)
@@ -71,58 +72,65 @@ class Recipe:
         return f"teachers: {teachers}; students: {len(self.student.seeds)}{rounds}; at most {epochs} epochs each"
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON, to be read by `from_record`."""
+        """In terms of JSON, to be read by `recipe_from`."""
         teachers = {each.name: each.settings | {"seeds": list(each.seeds)} for each in self.teachers}
         student = self.student.settings | {"seeds": list(self.student.seeds)}
         return {"rounds": self.rounds, "teachers": teachers, "student": student}
 
 
+class RecipeTable(Struct):
+    """The whole file."""
+
+    rounds: Annotated[int, Meta(ge=1, le=10)] = 1
+    settings: SettingsTable = {}
+    teachers: dict[str, Any] = {}
+    student: SettingsTable = {}
+
+
+class GrammarTable(Struct):
+    """A table [teachers.NAME] or [student], besides settings."""
+
+    seeds: tuple[Seed, ...] = (0,)
+
+
 def read_recipe(text: str | None, given: Mapping[str, Any]) -> Recipe:
     """From a TOML file, or the default recipe; `given` are settings of all its grammars, which win."""
-    path = Path(str(resources.files("ramify.lab.plan") / "recipes" / f"{DEFAULT}.toml"))
-    if text is not None:
-        path = Path(text)
-        if not path.is_file():
-            raise RamifyError(f"{text}: this recipe file does not exist; check the name.")
+    path = Path(str(resources.files("ramify.lab.plan") / "recipes" / "default.toml")) if text is None else Path(text)
+    if not path.is_file():
+        raise RamifyError(f"{text}: this recipe file does not exist; check the name.")
     return recipe_from(read_toml(path), str(path), given)
 
 
 def recipe_from(content: object, where: str, given: Mapping[str, Any]) -> Recipe:
     """From the tables of a TOML file."""
-    table = Table(where, content)
-    rounds = table.number("rounds", 1, 1, MOST_ROUNDS)
-    common = table.table("settings")
+    table = checked(content, RecipeTable, where)
     chosen = {name: value for name, value in given.items() if value is not None}
-    found = tuple(
-        _grammars(name, each, f"{where}, [teachers.{name}]", common, chosen)
-        for name, each in table.table("teachers").items()
+    teachers = tuple(
+        _grammars(name, each, f"{where}, [teachers.{name}]", table.settings, chosen)
+        for name, each in table.teachers.items()
     )
-    if not found:
+    if not teachers:
         raise RamifyError(f"{where}: has no teachers; describe one under [teachers.NAME].")
-    student = _grammars("student", table.table("student"), f"{where}, [student]", common, chosen)
-    table.finish()
+    student = _grammars("student", table.student, f"{where}, [student]", table.settings, chosen)
     if not FAMILIES[student.with_seed(0).model].takes_span_scores:
         raise RamifyError(f"{where}, [student]: {student.with_seed(0).model} cannot be focused; choose another family.")
-    return Recipe(found, student, rounds)
+    return Recipe(teachers, student, table.rounds)
 
 
 def _grammars(name: str, content: object, where: str, common: dict[str, Any], given: dict[str, Any]) -> Grammars:
     check_name(name, where)
     if name.startswith("student") and name != "student":
         raise RamifyError(f"{where}: names beginning with student are for the students; choose another.")
-    table = Table(where, content)
-    seeds = table.listed("seeds", [0], int, check_seed)
-    if not seeds:
+    table, own = split(content, GrammarTable, where)
+    if not table.seeds:
         raise RamifyError(f"{where}: seeds is empty; name at least one.")
-    settings = {key.replace("-", "_"): value for key, value in (common | table.rest()).items()} | given
+    settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | given
     settings.pop("seed", None)
     if name != "student" and "focus" in settings:
         raise RamifyError(f"{where}: focus is for the student; set it there.")
-    grammars = Grammars(name, settings, tuple(seeds))
-    try:
+    grammars = Grammars(name, settings, table.seeds)
+    with located(where):
         grammars.with_seed(0)
-    except RamifyError as error:
-        raise RamifyError(f"{where}: {error}") from error
     return grammars
 
 
@@ -138,28 +146,22 @@ def data_set(data: Path) -> DataSet:
 
 def plan_of(recipe: Recipe, data: DataSet) -> Plan:
     """The experiment that a recipe is."""
-    decoders = ("mbr",)
     runs: list[Run] = []
     teachers: list[str] = []
-    for grammars in recipe.teachers:
-        for seed in grammars.seeds:
-            runs.append(Run(data.name, grammars.name, grammars.with_seed(seed), decoders))
-            teachers.append(runs[-1].name)
-    runs.append(Run(data.name, TEACHERS, None, decoders, members=tuple(teachers)))
+    for each in recipe.teachers:
+        found = [planned_run(data.name, each.name, each.with_seed(seed), DECODERS) for seed in each.seeds]
+        runs += found
+        teachers += [run.name for run in found]
+    runs.append(planned_average(data.name, "teachers", teachers))
     for number in range(1, recipe.rounds + 1):
-        name = f"student-{number}"
-        students = [run_name(data.name, name, seed) for seed in recipe.student.seeds]
-        runs += (
-            Run(data.name, name, recipe.student.with_seed(seed), decoders, teachers=tuple(teachers))
-            for seed in recipe.student.seeds
-        )
-        runs.append(Run(data.name, f"{STUDENTS}-{number}", None, decoders, members=tuple(students)))
-        teachers = students
+        settings = [recipe.student.with_seed(seed) for seed in recipe.student.seeds]
+        students = [planned_run(data.name, f"student-{number}", each, DECODERS, teachers) for each in settings]
+        teachers = [run.name for run in students]
+        runs += [*students, planned_average(data.name, f"students-{number}", teachers)]
     seeds = dict.fromkeys(run.seed for run in runs if run.seed is not None)
     models = tuple(dict.fromkeys(run.model for run in runs))
-    group = Group(PLAN_NAME, "Averaging and focusing", (data.name,), models, tuple(seeds), tuple(runs))
-    baselines = ("left", "right") if data.is_scored else ()
-    return Plan(PLAN_NAME, "Averaging and focusing", {data.name: data}, (group,), baselines, threads=1)
+    group = Group(PLAN_NAME, TITLE, (data.name,), models, tuple(seeds), tuple(runs))
+    return Plan(PLAN_NAME, TITLE, {data.name: data}, (group,), ("left", "right") if data.is_scored else (), threads=1)
 
 
 def last_students(recipe: Recipe, data: DataSet) -> list[str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
-from ramify.lab.results.collection import Result, Setting, Spread
+import msgspec
+from msgspec import Struct
+
+from ramify.lab.results.schema import Result
+from ramify.lab.results.spread import Spread
 
 
-@dataclass(frozen=True)
-class System:
+class System(Struct, frozen=True):
     """One published system: F1 by treebank, and recall by label on WSJ."""
 
     name: str
@@ -21,20 +23,19 @@ class System:
     preterminals: int | None = None
     rank: int | None = None
     decoder: str = "mbr"
-    std: dict[str, float] = field(default_factory=dict)
-    max: dict[str, float] = field(default_factory=dict)
-    recall: dict[str, float] = field(default_factory=dict)
-    recall_std: dict[str, float] = field(default_factory=dict)
+    std: dict[str, float] = {}
+    max: dict[str, float] = {}
+    recall: dict[str, float] = {}
+    recall_std: dict[str, float] = {}
 
-    def has_size_of(self, settings: dict[str, Setting]) -> bool:
-        """Whether a grammar is as large; nonterminals and rank that were not told are as published."""
+    def has_size_of(self, settings: dict[str, Any]) -> bool:
+        """Whether a grammar is as large; nonterminals and rank that were not set are as published."""
         others = (("nonterminals", self.nonterminals), ("rank", self.rank))
         same = all(size is None or settings.get(name) in (None, size) for name, size in others)
         return same and self.preterminals in (None, settings.get("preterminals"))
 
 
-@dataclass(frozen=True)
-class Treebank:
+class Treebank(Struct, frozen=True):
     """One that figures were published of."""
 
     names: list[str]
@@ -44,8 +45,7 @@ class Treebank:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(Struct, frozen=True):
     """All of it."""
 
     sources: dict[str, str]
@@ -79,10 +79,10 @@ class Published:
             return []
         sources = dict.fromkeys(self.sources[system.source] for r in compared if (system := self._system(r)))
         notes = [f"Published figures are as printed, of the whole treebank: {'; '.join(sources)}."]
-        for data, sentences in {r.data: r.sentences for r in compared}.items():
+        for data, sentences in {r.data: r.scores.scores.sentences for r in compared}.items():
             about = self.treebanks[self.treebank(data) or ""]
             notes += [about.note] if about.note else []
-            if sentences is not None and about.sentences not in (None, sentences):
+            if about.sentences not in (None, sentences):
                 notes.append(
                     f"The published test set of {data} has {about.sentences:,} sentences, this one {sentences:,}: the "
                     "figures are not of the same sentences."
@@ -90,7 +90,7 @@ class Published:
         return notes
 
     def _system(self, result: Result) -> System | None:
-        settings = result.settings
+        settings = result.settings or {}
         family = result.model if result.is_baseline else settings.get("model")
         # A changed activation or a compound grammar is another system than the published one of its family.
         if settings.get("compound") is True or settings.get("activation", "relu") != "relu":
@@ -105,9 +105,4 @@ class Published:
 @cache
 def published() -> Published:
     """As it lies in the package."""
-    content = tomllib.loads(files("ramify.lab.report").joinpath("published.toml").read_text(encoding="utf-8"))
-    return Published(
-        content["sources"],
-        {name: Treebank(**about) for name, about in content["treebanks"].items()},
-        tuple(System(**entry) for entry in content["systems"]),
-    )
+    return msgspec.toml.decode(files("ramify.lab.report").joinpath("published.toml").read_bytes(), type=Published)

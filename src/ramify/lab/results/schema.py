@@ -1,239 +1,322 @@
-"""One results file, checked: what is not of the expected kind is left out, and without a score nothing is left."""
+"""The files in the folder of an experiment: one schema, by which they are written and read.
+
+`experiment.json` is a `PlanRecord`, `runs/DATA/MODEL/seed-N/results/DECODER.json` and `baselines/DATA/NAME.json` are
+`Result`s, and a line of `metrics.jsonl` is an `Epoch`. What a later version adds has a default, so that earlier files
+still load.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
-from ramify.lab.results.collection import Epoch, Induced, LabelScore, LengthScore, Result, Setting, Subtype
+import msgspec
+from msgspec import Struct
+
+from ramify.errors import RamifyError, shortened
+from ramify.evaluation.report import Evaluation
+from ramify.evaluation.subtypes import Subtype
+from ramify.lab.results.spread import Spread
 from ramify.printing import printable
 
 FORMAT = 1
-LARGEST = 1e15
-LARGEST_FILE = 64 * 2**20
-LONGEST_NAME, LONGEST_PATH = 100, 1000
+LARGEST_FILE = 64 << 20
+LONGEST_TEXT = 300
+COMPOUND = ("c-pcfg", "sc-pcfg")
+
+Counts = dict[str, int]
+Record = TypeVar("Record", bound=Struct)
 
 
-class BadRecordError(Exception):
-    """Why a file cannot be used, to be read behind its name."""
+class RecordError(RamifyError):
+    """A file cannot be used; `why` completes a sentence that begins with its name."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"{path}: {why}.")
+        self.why = why
 
 
-def load(path: Path) -> Any:
-    """The JSON of a file, of any kind."""
+class Run(Struct, frozen=True, omit_defaults=True):
+    """One model, trained on one data set from one seed; or the average of such models, which needs no training."""
+
+    data: str
+    model: str
+    seed: int | None
+    """None for an average"""
+    decoders: tuple[str, ...]
+    path: str
+    """Its folder, below that of the experiment"""
+    teachers: tuple[str, ...] = ()
+    """The names of the runs on which training is focused"""
+    members: tuple[str, ...] = ()
+    """The names of the runs that are averaged"""
+    settings: dict[str, Any] | None = None
+    """All settings of its training, by name; None for an average"""
+
+    def __post_init__(self) -> None:
+        if Path(self.path).is_absolute() or ".." in Path(self.path).parts or "\0" in self.path:
+            raise ValueError(f"the run {shortened(self.path)} lies outside of the experiment's folder")
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The runs that must be finished before this one begins."""
+        return self.teachers + self.members
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return run_name(self.data, self.model, self.seed)
+
+
+def run_name(data: str, model: str, seed: int | None) -> str:
+    """The name of a run, and its place below the folder of all runs."""
+    return f"{data}/{model}/{'average' if seed is None else f'seed-{seed}'}"
+
+
+class Group(Struct, frozen=True):
+    """What stands together in a table: every model on every data set from every seed."""
+
+    name: str
+    title: str
+    data: tuple[str, ...]
+    models: tuple[str, ...]
+    seeds: tuple[int, ...]
+    runs: tuple[Run, ...]
+
+
+class DataRecord(Struct, frozen=True):
+    """Which data an experiment was begun with; of its folder only the name, because the rest is private."""
+
+    source: str
+    sha256: dict[str, str]
+    """Of the files of the splits"""
+    words: str = "auto"
+
+
+class PlanRecord(Struct, frozen=True, omit_defaults=True):
+    """What an experiment will do, written before its first run begins."""
+
+    format: int
+    name: str
+    title: str
+    version: str
+    threads: int
+    baselines: tuple[str, ...]
+    data: dict[str, DataRecord]
+    groups: tuple[Group, ...]
+    runs: tuple[Run, ...]
+    """Those of all groups, each once, with their settings"""
+    earlier_data: dict[str, DataRecord] = {}
+    """Data sets of earlier plans in this folder that this plan lacks"""
+
+
+class Failure(Struct, frozen=True):
+    """Why a run failed."""
+
+    format: int
+    error: str
+    details: str = ""
+
+
+class Machine(Struct, frozen=True):
+    """On what a result was computed."""
+
+    processor: str
+    cores: int | None = None
+
+
+class Epoch(Struct, frozen=True):
+    """One line of a run's metrics."""
+
+    epoch: int
+    dev_perplexity: float | None = None
+    dev_f1: float | None = None
+    dev_loss: float | None = None
+    train_perplexity: float | None = None
+    best_epoch: int | None = None
+    seconds: float = 0.0
+    sentences_per_second: float | None = None
+
+
+class Induced(Struct, frozen=True):
+    """Induced nonterminals and gold labels, counted over correctly predicted constituents."""
+
+    usage: Counts
+    """How often each nonterminal is predicted"""
+    alignment: dict[str, Counts]
+    """gold label: nonterminal: constituents"""
+    subtypes: dict[str, tuple[Subtype, ...]] = {}
+    purity: float | None = None
+    entropy: float | None = None
+
+
+class Result(Struct, kw_only=True, omit_defaults=True):
+    """One system with one decoder on one data set: how it was trained, and how it scores."""
+
+    format: int
+    version: str
+    kind: Literal["model", "baseline"]
+    data: str
+    model: str
+    """Of a baseline its name"""
+    split: str
+    machine: Machine
+    seed: int | None = None
+    decoder: str = ""
+    settings: dict[str, Any] | None = None
+    evaluation: Evaluation | None = None
+    """None without gold trees"""
+    agreement: dict[str, Any] | None = None
+    """Of an average without gold trees: how far its members agree on the dev set"""
+    induced: Induced | None = None
+    sentence_f1: list[float] = []
+    """Of every scored sentence, in percent; of several draws their mean"""
+    parameters: int | None = None
+    threads: int | None = None
+    peak_memory_mb: float | None = None
+    epochs: tuple[Epoch, ...] = ()
+    seconds_per_epoch: float | None = None
+    members: tuple[str, ...] = ()
+    """Of an average, the names of the runs"""
+    path: str = ""
+    """Where it was read from, below the folder of the experiment; not written"""
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it needed no model."""
+        return self.kind == "baseline"
+
+    @property
+    def scores(self) -> Evaluation:
+        """Its evaluation; only for results that have one."""
+        assert self.evaluation is not None
+        return self.evaluation
+
+    @property
+    def f1(self) -> float:
+        """S-F1 in percent."""
+        return self.scores.scores.sentence_f1
+
+    @property
+    def spread(self) -> Spread:
+        """S-F1 with its deviation and maximum over the draws, where there were several, as of random trees."""
+        return Spread(self.f1, self.scores.f1_std, self.scores.f1_max or self.f1)
+
+    @property
+    def perplexity(self) -> float | None:
+        """None where there is none, or an infinite one."""
+        return self.scores.perplexity or None
+
+    @property
+    def perplexity_with_spelling(self) -> float | None:
+        """The same with the spelling of unknown words."""
+        coverage = self.scores.coverage
+        return None if coverage is None else coverage.perplexity_with_spelling or None
+
+    @property
+    def source(self) -> str:
+        """Where a run came from: its seed, or that it is an average."""
+        return f"average of {len(self.members)}" if self.members else str(self.seed)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether its perplexity is an upper bound, as that of a compound grammar."""
+        return self.setting("compound") is True or self.setting("model") in COMPOUND
+
+    @property
+    def vocabulary(self) -> str:
+        """Perplexities can be compared where this is the same."""
+        if self.scores.coverage is not None and self.scores.coverage.unknown == 0:
+            return "no unknown words"
+        return self.perplexity_signature or f"vocabulary of at most {self.setting('vocabulary', '?')} words"
+
+    @property
+    def perplexity_signature(self) -> str:
+        """Which words are known, and the rate of those that are not; empty in results of earlier versions."""
+        return (self.scores.coverage and self.scores.coverage.perplexity_signature) or ""
+
+    @property
+    def dev_perplexity(self) -> float | None:
+        """Of the best epoch, by which a run is chosen without looking at trees."""
+        return min((e.dev_perplexity for e in self.epochs if e.dev_perplexity), default=None)
+
+    @property
+    def hardware(self) -> str:
+        """The machine in words."""
+        cores = "" if self.machine.cores is None else f", cores {self.machine.cores}"
+        threads = "" if self.threads is None else f", {self.threads} thread{'s' * (self.threads != 1)}"
+        return self.machine.processor + cores + threads
+
+    def setting(self, name: str, default: object = None) -> Any:
+        """A setting of its training; the default where that is not known."""
+        return (self.settings or {}).get(name, default)
+
+
+def read_record(path: Path, kind: type[Record]) -> Record:
+    """The record in a file, checked once and for all; `RecordError` says why it cannot be used."""
     try:
         if not path.is_file():
-            raise BadRecordError("is no plain file")
+            raise RecordError(path, "is not a plain file")
         if path.stat().st_size > LARGEST_FILE:
-            raise BadRecordError(f"is larger than {LARGEST_FILE >> 20} MB")
-        return json.loads(path.read_text(encoding="utf-8"))
+            raise RecordError(path, f"is larger than {LARGEST_FILE >> 20} MB")
+        content = _cleaned(json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse))
     except OSError as error:
-        raise BadRecordError(f"cannot be read ({error.strerror})") from error
-    except RecursionError as error:
-        raise BadRecordError("is nested too deeply") from error
-    except ValueError as error:
-        raise BadRecordError(f"is no JSON ({text(error)})") from error
+        raise RecordError(path, f"cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(path, f"is not valid JSON ({shortened(str(error))})") from error
+    found = content.get("format", FORMAT) if isinstance(content, dict) else FORMAT
+    if found != FORMAT:
+        raise RecordError(path, f"has format {shortened(str(found))}, but this version reads format {FORMAT}")
+    if kind is Result and isinstance(content, dict):
+        content = _with_scores_or_none(content)
+    try:
+        return msgspec.convert(content, kind)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise RecordError(path, f"is not a {kind.__name__} of this version: {error}") from error
 
 
-def result_of(record: Any, place: Path) -> Result:
-    """The result in a file; names that it does not tell are those of its folders."""
-    if not isinstance(record, dict) or not isinstance(record.get("evaluation"), dict):
-        raise BadRecordError("has no evaluation in it")
-    if record.get("format", FORMAT) != FORMAT:
-        raise BadRecordError(f"has the format {text(record['format'])}, where {FORMAT} is known")
-    evaluation = record["evaluation"]
-    scores, coverage = _dict(evaluation.get("scores")), _dict(evaluation.get("coverage"))
-    f1 = percentage(scores.get("sentence_f1"))
-    if f1 is None:
-        raise BadRecordError("has no S-F1 between 0 and 100")
-    is_baseline = record.get("kind") == "baseline" or (record.get("kind") is None and "baselines" in place.parts)
-    data, model, seed = _names(record, place, is_baseline)
-    f1_runs = [f for f in map(percentage, _list(evaluation.get("run_f1"))) if f is not None]
-    return Result(
-        data=data,
-        model=model,
-        seed=seed,
-        decoder="" if is_baseline else named(record.get("decoder")) or named(place.stem),
-        is_baseline=is_baseline,
-        f1=f1,
-        corpus_f1=percentage(scores.get("corpus_f1")),
-        f1_by_convention=dict(_conventions(evaluation.get("by_convention"))),
-        draws=max(1, len(f1_runs)),
-        f1_std=percentage(evaluation.get("f1_std")),
-        f1_max=percentage(evaluation.get("f1_max")),
-        sentences=whole(scores.get("sentences")),
-        not_derived=whole(evaluation.get("not_derived")),
-        perplexity=number(evaluation.get("perplexity")) or None,
-        perplexity_with_spelling=number(coverage.get("perplexity_with_spelling")) or None,
-        perplexity_signature=text(coverage.get("perplexity_signature"), 120),
-        unknown=whole(coverage.get("unknown")),
-        by_length=dict(_by_length(evaluation.get("by_length"))),
-        by_label=dict(_by_label(evaluation.get("recall_by_label"))),
-        signature=text(evaluation.get("signature"), 300),
-        induced=_induced(record.get("induced")),
-        settings={text(key): _setting(value) for key, value in _dict(record.get("settings")).items()},
-        epochs=tuple(_epochs(record.get("epochs"))),
-        seconds_per_epoch=number(record.get("seconds_per_epoch")),
-        parameters=whole(record.get("parameters")),
-        memory_mb=number(record.get("peak_memory_mb")),
-        machine=_machine(record),
-        path=path_name(place),
-        members=len(_list(record.get("members"))),
-        agreement=_agreement(evaluation.get("agreement")),
-    )
+def read_result(path: Path, below: Path) -> Result:
+    """A result with scores; it remembers its place below the folder of the experiment."""
+    result = read_record(path, Result)
+    if result.evaluation is None:
+        raise RecordError(path, "has no scores: there were no gold trees")
+    if not 0 <= result.f1 <= 100 + 1e-6:  # sums of shares may exceed 100 by their last digit
+        raise RecordError(path, f"has an S-F1 of {result.f1}, not between 0 and 100")
+    result.path = one_line(path.relative_to(below).as_posix())
+    return result
 
 
-def text(value: Any, longest: int = 60) -> str:
-    """As one short line without signs that no page can show; '' for None."""
-    if value is None:
-        return ""
-    line = printable(" ".join(str(value).encode("utf-8", "replace").decode("utf-8").split()), instead="")
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+def as_record(record: Struct) -> dict[str, Any]:
+    """In terms of JSON, to be written."""
+    content: dict[str, Any] = msgspec.to_builtins(record)
+    if isinstance(record, Result) and record.evaluation is not None:
+        content["evaluation"] = record.evaluation.as_record()  # with figures that follow from others
+    return content
 
 
-def named(value: Any) -> str:
-    """Of data, a model or a group: as long as an experiment allows, so that no two become alike."""
-    return text(value, LONGEST_NAME)
+def _with_scores_or_none(content: dict[str, Any]) -> dict[str, Any]:
+    """An evaluation without scores holds, in files of earlier versions, at most the agreement of members."""
+    evaluation = content.get("evaluation")
+    if isinstance(evaluation, dict) and "scores" not in evaluation:
+        return content | {"evaluation": None, "agreement": evaluation.get("agreement")}
+    return content
 
 
-def path_name(place: Path) -> str:
-    """Of a file or folder below that of the experiment."""
-    return text(place.as_posix(), LONGEST_PATH)
+def _cleaned(value: Any) -> Any:
+    """Texts, in which a stranger may have put anything, as short lines that no page or terminal would obey."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, dict):
+        return {one_line(key): _cleaned(each) for key, each in value.items()}
+    return [_cleaned(each) for each in value] if isinstance(value, list) else value
 
 
-def seed_of(value: Any) -> int | None:
-    """As an experiment may have it; too large for a float to tell it from the next one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
+def one_line(value: str) -> str:
+    """A text without line breaks, and without characters that a terminal or a page would obey."""
+    line = printable(" ".join(value.encode("utf-8", "replace").decode("utf-8").split()), instead="")
+    return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…"
 
 
-def number(value: Any) -> float | None:
-    """A number as it may stand in a result, not negative and not beyond all measure, or None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if 0 <= value <= LARGEST else None
-
-
-def percentage(value: Any) -> float | None:
-    """A number from 0 to 100, or None; sums of shares may exceed 100 by their last digit."""
-    found = number(value)
-    return min(found, 100.0) if found is not None and found <= 100 + 1e-6 else None
-
-
-def whole(value: Any) -> int | None:
-    """A number of things, or None."""
-    found = number(value)
-    return None if found is None else int(found)
-
-
-def _names(record: dict[str, Any], place: Path, is_baseline: bool) -> tuple[str, str, int | None]:
-    """Data, model and seed: runs/DATA/MODEL/seed-N/results/DECODER.json, baselines/DATA/NAME.json."""
-    parents = [part.name for part in place.parents if part.name]
-    above = [*parents, "", "", "", ""]
-    data, model = (above[0], place.stem) if is_baseline else (above[3], above[2])
-    seed = seed_of(record.get("seed"))
-    if seed is None and not is_baseline and above[1].startswith("seed-") and above[1][5:].isdecimal():
-        seed = int(above[1][5:24])
-    names = named(record.get("data")) or named(data), named(record.get("model")) or named(model)
-    if not all(names):
-        raise BadRecordError("does not say which data and model it is of")
-    return *names, seed
-
-
-def _conventions(value: Any) -> Iterator[tuple[str, float]]:
-    for name, scores in _dict(value).items():
-        f1 = percentage(_dict(scores).get("sentence_f1"))
-        if f1 is not None:
-            yield text(name), f1
-
-
-def _by_length(value: Any) -> Iterator[tuple[str, LengthScore]]:
-    for name, scores in _dict(value).items():
-        f1, sentences = percentage(_dict(scores).get("sentence_f1")), whole(_dict(scores).get("sentences"))
-        if f1 is not None and sentences is not None:
-            yield text(name), LengthScore(f1, sentences)
-
-
-def _by_label(value: Any) -> Iterator[tuple[str, LabelScore]]:
-    for label, about in _dict(value).items():
-        about = _dict(about)
-        recall, share = percentage(about.get("recall")), percentage(about.get("share"))
-        length, constituents = number(about.get("mean_length")), whole(about.get("constituents"))
-        if recall is not None and share is not None and length is not None and constituents is not None:
-            yield text(label), LabelScore(recall, constituents, share, length)
-
-
-def _induced(value: Any) -> Induced | None:
-    alignment = {
-        text(label): counts for label, of in _dict(_dict(value).get("alignment")).items() if (counts := _counts(of))
-    }
-    if not alignment:
-        return None
-    subtypes = {
-        text(label): tuple(found)
-        for label, entries in _dict(value.get("subtypes")).items()
-        if (found := [*_subtypes(entries)])
-    }
-    usage = _counts(value.get("usage")) or _totals(alignment)
-    return Induced(usage, alignment, subtypes)
-
-
-def _subtypes(value: Any) -> Iterator[Subtype]:
-    for entry in _list(value):
-        count = whole(_dict(entry).get("count"))
-        if count is not None and entry.get("nonterminal") is not None:
-            pairs = [pair for pair in _list(entry.get("first_words")) if isinstance(pair, list) and len(pair) == 2]
-            words = tuple((text(word, 30), of) for word, times in pairs if (of := whole(times)) is not None)
-            yield Subtype(text(entry["nonterminal"]), count, words)
-
-
-def _totals(alignment: dict[str, dict[str, int]]) -> dict[str, int]:
-    totals: dict[str, int] = {}
-    for counts in alignment.values():
-        for symbol, count in counts.items():
-            totals[symbol] = totals.get(symbol, 0) + count
-    return totals
-
-
-def _counts(value: Any) -> dict[str, int]:
-    found = ((text(name), whole(count)) for name, count in _dict(value).items())
-    return {name: count for name, count in found if count}
-
-
-def _epochs(value: Any) -> Iterator[Epoch]:
-    for entry in _list(value):
-        epoch = whole(_dict(entry).get("epoch"))
-        if epoch is not None:
-            yield Epoch(epoch, number(entry.get("dev_perplexity")) or None, percentage(entry.get("dev_f1")))
-
-
-def _agreement(value: Any) -> dict[str, dict[str, float]] | None:
-    columns = [text(name) for name in _list(_dict(value).get("columns"))]
-    rows = {text(name): _list(row) for name, row in _dict(_dict(value).get("sentence_f1")).items()}
-    found = {
-        name: {column: f1 for column, each in zip(columns, row, strict=False) if (f1 := percentage(each)) is not None}
-        for name, row in rows.items()
-    }
-    return found or None
-
-
-def _machine(record: dict[str, Any]) -> str:
-    given, threads = record.get("machine"), whole(record.get("threads"))
-    if isinstance(given, dict):
-        given = ", ".join(
-            f"{value}" if key in ("cpu", "processor") else f"{key} {value}" for key, value in given.items()
-        )
-    parts = [text(given, 120), "" if threads is None else f"{threads} thread{'s' * (threads != 1)}"]
-    return ", ".join(part for part in parts if part)
-
-
-def _setting(value: Any) -> Setting:
-    return value if value is None or isinstance(value, bool) or number(value) is not None else text(value)
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number in JSON")

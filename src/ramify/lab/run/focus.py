@@ -1,21 +1,26 @@
-"""A recipe carried out: its runs, the ensemble that comes of them, and what each stage gained."""
+"""A recipe carried out: its runs, the ensemble of the last ones, and what each stage gained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, pstdev
+from statistics import fmean
 from typing import Any
 
+from msgspec import Struct
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from ramify.errors import RamifyError
-from ramify.lab.plan.experiment import FORMAT, RUNS, DataSet, Plan, Run
+from ramify.lab.plan.data_sets import DataSet
+from ramify.lab.plan.experiment import Plan
 from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
+from ramify.lab.results.places import RUNS, result_file
+from ramify.lab.results.schema import FORMAT, Result, Run, as_record, read_record
+from ramify.lab.results.spread import Spread, spread
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment, survey
 from ramify.lab.run.status import Status
@@ -26,6 +31,13 @@ from ramify.storage.model_files import checksum
 
 RECIPE, MODEL = "recipe.json", "model"
 HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
+
+
+class RecipeRecord(Struct):
+    """The recipe that was begun in a folder."""
+
+    format: int
+    recipe: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -60,9 +72,8 @@ def prepare_focus(
     """Choose what to train; where a recipe was begun in `out`, that one is continued."""
     folder.check_folder(out)
     found = data_set(data)
-    earlier = folder.read_json(out / RECIPE)
-    if earlier is not None:
-        chosen = recipe_from(earlier.get("recipe"), str(out / RECIPE), {})
+    if (out / RECIPE).exists():
+        chosen = recipe_from(read_record(out / RECIPE, RecipeRecord).recipe, str(out / RECIPE), {})
         lines = (f"Continues the recipe in {out}: {chosen.described()}.",)
         if recipe is not None and read_recipe(recipe, settings) != chosen and minutes is None:
             raise RamifyError(f"{out}: was begun with another recipe; give the same one, or another --out.")
@@ -86,7 +97,7 @@ def run_focus(
     """Train what is missing and leave the ensemble of the last students."""
 
     def begin(statuses: list[Status]) -> None:
-        write_json(planned.out / RECIPE, {"format": FORMAT, "recipe": planned.recipe.as_record()})
+        write_json(planned.out / RECIPE, as_record(RecipeRecord(FORMAT, planned.recipe.as_record())))
         on_begin(statuses)
 
     statuses = run_experiment(planned.plan, planned.out, jobs=jobs, on_begin=begin, on_change=on_change)
@@ -117,8 +128,9 @@ class Stage:
     """The grammars of one stage and their average."""
 
     name: str
-    f1: tuple[float, ...]
-    """S-F1 of each grammar on the test set; empty without gold trees"""
+    grammars: int
+    f1: Spread | None
+    """S-F1 of its grammars on the test set; None without gold trees"""
     average_f1: float | None
     agreement: float | None
     """The mean S-F1 between two of its grammars"""
@@ -129,38 +141,34 @@ class Stage:
 
 
 def stages(planned: PlannedFocus) -> list[Stage]:
-    """What each stage came to, from its results."""
+    """What each stage reached, from its results."""
     found = []
     for average in (run for run in planned.plan.runs.values() if run.members):
         results = [_result(planned, planned.plan.runs[name]) for name in average.members]
-        mean = _result(planned, average).get("evaluation", {})
-        f1 = [result["evaluation"].get("scores", {}).get("sentence_f1") for result in results]
-        best = [min(epoch["dev_perplexity"] or 0.0 for epoch in result["epochs"]) for result in results]
+        mean = _result(planned, average)
+        agreement = mean.agreement if mean.evaluation is None else mean.scores.agreement
+        perplexities = [result.dev_perplexity for result in results]
+        known = [each for each in perplexities if each is not None]
         found.append(
             Stage(
                 average.model,
-                tuple(each for each in f1 if each is not None),
-                mean.get("scores", {}).get("sentence_f1"),
-                _agreement(mean.get("agreement")),
-                fmean(best) if all(best) else None,
-                sum(epoch["seconds"] for result in results for epoch in result["epochs"]) / 60,
+                len(results),
+                spread(None if result.evaluation is None else result.f1 for result in results),
+                None if mean.evaluation is None else mean.f1,
+                _mean_agreement(agreement) if agreement else None,
+                fmean(known) if len(known) == len(perplexities) else None,
+                sum(epoch.seconds for result in results for epoch in result.epochs) / 60,
             )
         )
     return found
 
 
-def _result(planned: PlannedFocus, run: Run) -> dict[str, Any]:
-    path = folder.result_file(folder.run_folder(planned.out, run), run.decoders[0])
-    result = folder.read_json(path)
-    if result is None:
-        raise RamifyError(f"{path}: cannot be read; remove it, and the same command makes it again.")
-    return result
+def _result(planned: PlannedFocus, run: Run) -> Result:
+    return read_record(result_file(planned.out / run.path, run.decoders[0]), Result)
 
 
-def _agreement(record: dict[str, Any] | None) -> float | None:
+def _mean_agreement(record: dict[str, Any]) -> float | None:
     """The mean over all pairs of members; None for a single member."""
-    if record is None:
-        return None
     names = record["columns"][:-3]
     pairs = [record["sentence_f1"][a][place] for a in names for place, b in enumerate(names) if a != b]
     return fmean(pairs) if pairs else None
@@ -168,24 +176,25 @@ def _agreement(record: dict[str, Any] | None) -> float | None:
 
 def stage_table(planned: PlannedFocus) -> Table:
     """What each stage gained."""
+
+    def shown(value: float | None, digits: int) -> str:
+        return "" if value is None else f"{value:.{digits}f}"
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, head in enumerate(HEADS):
         table.add_column(head, justify="right" if number else "left")
-    if planned.data.is_scored:
-        for name in planned.plan.baselines:
-            result = folder.read_json(folder.baseline_file(planned.out, planned.data.name, name))
-            f1 = (result or {}).get("evaluation", {}).get("scores", {}).get("sentence_f1")
-            table.add_row(f"{name} branching", "", "" if f1 is None else f"{f1:.2f}")
+    for name in planned.plan.baselines:
+        result = folder.baseline_of(planned.out, planned.data.name, name)
+        table.add_row(f"{name} branching", "", shown(result.f1 if result else None, 2))
     for stage in stages(planned):
-        spread = f" ± {pstdev(stage.f1):.2f}" if len(stage.f1) > 1 else ""
-        count = next(len(run.members) for run in planned.plan.runs.values() if run.model == stage.name)
+        deviation = f" ± {stage.f1.std:.2f}" if stage.f1 and stage.f1.std is not None else ""
         table.add_row(
             escape(stage.name),
-            str(count),
-            f"{fmean(stage.f1):.2f}{spread}" if stage.f1 else "",
-            "" if stage.average_f1 is None else f"{stage.average_f1:.2f}",
-            "" if stage.agreement is None else f"{stage.agreement:.1f}",
-            "" if stage.perplexity is None else f"{stage.perplexity:.1f}",
-            f"{stage.minutes:.1f}",
+            str(stage.grammars),
+            shown(stage.f1.mean if stage.f1 else None, 2) + deviation,
+            shown(stage.average_f1, 2),
+            shown(stage.agreement, 1),
+            shown(stage.perplexity, 1),
+            shown(stage.minutes, 1),
         )
     return table

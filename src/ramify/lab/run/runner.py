@@ -7,16 +7,17 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from ramify.errors import RamifyWarning, Stopped
-from ramify.lab.plan.data_check import check_data
 from ramify.lab.plan.experiment import Plan
+from ramify.lab.results.places import BASELINES
 from ramify.lab.run import experiment_folder as folder
+from ramify.lab.run.data_check import check_data
 from ramify.lab.run.status import Status
-from ramify.lab.run.worker_process import ENDED, Event, Worker, cores, explain
+from ramify.lab.run.worker_process import ENDED, Event, Job, Worker, cores, explain
 from ramify.storage.locks import locked_folder
 from ramify.training.stopping import SIGNALS, StopRequest, stop_requests
 
@@ -37,17 +38,17 @@ def run_experiment(
     on_begin: Callable[[list[Status]], None] = lambda _: None,
     on_change: OnChange = lambda _, __: None,
 ) -> list[Status]:
-    """Do everything that `out` does not hold yet; gives where every run, and the baselines of every data set, came to.
+    """Do everything that `out` does not hold yet; gives the state of every run and of the baselines of every data set.
 
-    `jobs` processes work at a time, unless told as many as there are cores for. A job that fails is told, and the
-    others go on. Ctrl-C and SIGTERM raise `Stopped` once all runs are saved.
+    `jobs` processes work at a time, by default as many as there are cores for. A job that fails is reported, and the
+    others continue. Ctrl-C and SIGTERM raise `Stopped` once all runs are saved.
     """
     folder.check_folder(out)
     with locked_folder(out, folder.LOCK_PATIENCE) as lock:
         folder.check_same(out, plan)
         statuses = {status.name: status for status in survey(plan, out)}
         check_data(plan, statuses.values())
-        folder.write_plan(out, plan)  # not before the data is known to be good: in a plan it cannot be mended any more
+        folder.write_plan(out, plan)  # after the check: data of a plan cannot be changed any more
         on_begin([*statuses.values()])
         waiting = [name for name, status in statuses.items() if status.state == "waiting"]
         experiment = _Experiment(plan, out, statuses, on_change, lock)
@@ -62,19 +63,19 @@ def default_jobs(plan: Plan) -> int:
 
 
 def check_jobs(plan: Plan, jobs: int | None) -> None:
-    """Say so where there would be more threads than cores."""
-    there, wanted = cores(), (jobs or 1) * plan.threads
-    if wanted > there:
+    """Warn if there would be more threads than cores."""
+    there, needed = cores(), (jobs or 1) * plan.threads
+    if needed > there:
         warnings.warn(
-            f"{jobs or 1} jobs of {plan.threads} threads each are more than the {there} cores; they will be in each "
-            "other's way.",
+            f"{jobs or 1} jobs of {plan.threads} threads each are more than the {there} cores; they will slow each "
+            "other down.",
             RamifyWarning,
             stacklevel=2,
         )
 
 
 def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
-    """Where every job is, as the folder tells; one that failed waits for another try."""
+    """The state of every job, by what is in the folder; one that failed waits for another try."""
     scored = [name for name, data in plan.data.items() if data.is_scored]
     for data in scored if plan.baselines else ():
         done = out is not None and not folder.missing_baselines(out, plan, data)
@@ -82,12 +83,12 @@ def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
     for run in plan.runs.values():
         status = Status(run.name)
         if run.settings is not None:
-            status.epochs = run.settings.epochs
-            status.vocabulary = f"{run.data}: {run.settings.vocabulary}, {run.settings.min_count}"
+            status.epochs = run.settings["epochs"]
+            status.vocabulary = f"{run.data}: {run.settings['vocabulary']}, {run.settings['min_count']}"
         if out is not None and not folder.missing_decoders(out, run):
-            status.finish(folder.read_json(folder.result_file(folder.run_folder(out, run), run.decoders[0])))
+            status.finish(folder.result_of(out, run))
         elif out is not None:
-            status.resume(folder.epochs_done(folder.run_folder(out, run)))
+            status.resume(folder.epochs_done(out / run.path))
         yield status
 
 
@@ -113,7 +114,7 @@ class _Experiment:
         self._workers: dict[str, Worker] = {}
 
     def work(self, waiting: list[str], jobs: int, request: StopRequest) -> None:
-        """Until all is done; an end that is asked for is passed on once, and waited for."""
+        """Until all is done; a request to stop is passed on once, and the processes are waited for."""
         stopping = False
         with self._killing_at_the_end():
             while self._workers or (waiting and not stopping):
@@ -128,7 +129,7 @@ class _Experiment:
         if request.signal is not None and any(
             status.state in ("waiting", "stopped") for status in self._statuses.values()
         ):
-            raise Stopped(request.signal, "Stopped; all runs are saved, and the same command goes on with them.")
+            raise Stopped(request.signal, "Stopped; all runs are saved, and the same command resumes them.")
 
     @contextmanager
     def _killing_at_the_end(self) -> Iterator[None]:
@@ -154,50 +155,40 @@ class _Experiment:
         return None
 
     def _begin(self, name: str) -> None:
-        self._workers[name] = Worker(name, self._job(name), self._plan.threads, self._lock, self._events)
+        self._workers[name] = Worker(name, self._job(name), self._lock, self._events)
         self._change(name, {"event": "state", "state": "starting"})
 
-    def _job(self, name: str) -> dict[str, Any]:
+    def _job(self, name: str) -> Job:
+        place, threads = str(self._place(name).absolute()), self._plan.threads
         if name in self._data_of:
             data = self._data_of[name]
             missing = folder.missing_baselines(self._out, self._plan, data)
-            job: dict[str, Any] = {"kind": "baselines", "baselines": missing}
-        else:
-            run = self._plan.runs[name]
-            data = run.data
-            job = {"model": run.model, "decoders": folder.missing_decoders(self._out, run)}
-            others = {other: str(self._place(other).absolute()) for other in run.needs}
-            if run.settings is None:
-                job |= {"kind": "average", "members": others}
-            else:
-                settings = {key: value for key, value in asdict(run.settings).items() if value is not None}
-                job |= {"kind": "run", "settings": settings, "teachers": others}
-        place = str(self._place(name).absolute())
-        return job | {"data": self._plan.data[data].as_job(), "folder": place, "threads": self._plan.threads}
+            return Job(self._plan.data[data], place, threads, baselines=missing)
+        run = self._plan.runs[name]
+        run = replace(run, decoders=folder.missing_decoders(self._out, run))
+        others = {other: str(self._place(other).absolute()) for other in run.needs}
+        return Job(self._plan.data[run.data], place, threads, run, others)
 
     def _place(self, name: str) -> Path:
         if name in self._data_of:
-            return self._out / folder.BASELINES / self._data_of[name]
-        return folder.run_folder(self._out, self._plan.runs[name])
+            return self._out / BASELINES / self._data_of[name]
+        return self._out / self._plan.runs[name].path
 
     def _take(self, name: str, event: Event, request: StopRequest) -> None:
         if event["event"] != ENDED:
             self._change(name, event)
             return
-        said = self._workers.pop(name).close()
+        written = self._workers.pop(name).close()
         code = event["code"]
         if code == 0:
-            self._change(name, {"event": "finished", "result": self._first_result(name)})
+            run = self._plan.runs.get(name)
+            self._change(name, {"event": "finished", "result": folder.result_of(self._out, run) if run else None})
         elif _was_stopped(code, request):
             self._change(name, {"event": "state", "state": "stopped"})
         else:
-            told = self._statuses[name].error
-            folder.tell_failure(self._place(name), told or explain(code), self._statuses[name].details or said)
-            self._change(name, {"event": "failed", "error": told or explain(code), "final": True})
-
-    def _first_result(self, name: str) -> dict[str, Any] | None:
-        run = self._plan.runs.get(name)
-        return None if run is None else folder.read_json(folder.result_file(self._place(name), run.decoders[0]))
+            error = self._statuses[name].error or explain(code)
+            folder.save_failure(self._place(name), error, self._statuses[name].details or written)
+            self._change(name, {"event": "failed", "error": error, "final": True})
 
     def _change(self, name: str, event: Event) -> None:
         status = self._statuses[name]

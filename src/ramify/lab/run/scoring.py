@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import chain, compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 
 from ramify.corpus.cleaning import WordRule
@@ -19,10 +18,12 @@ from ramify.corpus.reading import Corpus, read_sentences
 from ramify.corpus.sentence import Sentence
 from ramify.evaluation.baselines import baseline_predictions
 from ramify.evaluation.gold import Gold, Prediction, load_gold
-from ramify.evaluation.induced import Induced, count_induced
+from ramify.evaluation.induced import count_induced
 from ramify.evaluation.report import mean_of_runs, score
 from ramify.evaluation.spans import count_spans
-from ramify.lab.plan.experiment import FORMAT, DataSet, Run
+from ramify.lab.plan.data_sets import DataSet
+from ramify.lab.results.schema import FORMAT, Induced, Machine, Result, Run
+from ramify.lab.run.experiment_folder import epochs_done
 from ramify.version import VERSION
 
 if TYPE_CHECKING:
@@ -32,67 +33,51 @@ if TYPE_CHECKING:
 SPLIT = "test"
 
 
-def model_result(
-    parser: TreeParser,
-    gold: Gold | None,
-    run: Run,
-    decoder: str,
-    training: dict[str, Any],
-) -> dict[str, Any]:
-    """Everything about the parses of a model, or of an average, by one decoder; `training` tells how it came about.
+def model_result(parser: TreeParser, gold: Gold | None, run: Run, decoder: str, training: dict[str, Any]) -> Result:
+    """Everything about the parses of a model, or of an average, by one decoder; `training` is how it came about.
 
     Without gold trees there are no scores.
     """
-    return {
-        **_about("model", run.data, run.model),
-        "seed": run.seed,
-        "decoder": decoder,
-        "settings": None if run.settings is None else asdict(run.settings),
-        "evaluation": {},
-        **({} if gold is None else _scored(parser, gold, run, decoder)),
-        **training,
-    }
-
-
-def _scored(parser: TreeParser, gold: Gold, run: Run, decoder: str) -> dict[str, Any]:
     from ramify.parser.evaluate import predict
 
-    prediction = predict(parser, gold, run.model, decoder, seed=run.seed or 0)
-    return {
-        "evaluation": score(gold, prediction).as_record(),
-        "induced": _induced(prediction, gold).as_record(),
-        "sentence_f1": _sentence_f1(gold, [prediction]),
-    }
+    scored: dict[str, Any] = {}
+    if gold is not None:
+        prediction = predict(parser, gold, run.model, decoder, seed=run.seed or 0)
+        scored = {
+            "evaluation": score(gold, prediction),
+            "induced": _induced(prediction, gold),
+            "sentence_f1": _sentence_f1(gold, [prediction]),
+        }
+    about = {"seed": run.seed, "decoder": decoder, "settings": run.settings}
+    return _result("model", run.data, run.model, **about, **scored, **training)
 
 
 def _induced(prediction: Prediction, gold: Gold) -> Induced:
-    """Of the sentences that the grammar derives: in the trees of others its symbols mean nothing."""
+    """Of the sentences that the grammar derives: in other trees its symbols mean nothing."""
     failed = set(chain.from_iterable(prediction.failures.values()))
     derived = [place + 1 not in failed for place in gold.places]
-    return count_induced(compress(prediction.parses, derived), compress(gold.parses, derived))
+    counted = count_induced(compress(prediction.parses, derived), compress(gold.parses, derived))
+    return msgspec.convert(counted.as_record(), Induced)
 
 
-def baseline_result(name: str, data: str, gold: Gold) -> dict[str, Any]:
+def baseline_result(name: str, data: str, gold: Gold) -> Result:
     """The same of trees that need no model."""
     predictions = baseline_predictions(name, gold)
     evaluation = mean_of_runs([score(gold, each) for each in predictions], predictions[0].system)
-    return {
-        **_about("baseline", data, name),
-        "evaluation": evaluation.as_record(),
-        "sentence_f1": _sentence_f1(gold, predictions),
-    }
+    return _result("baseline", data, name, evaluation=evaluation, sentence_f1=_sentence_f1(gold, predictions))
 
 
-def _about(kind: str, data: str, model: str) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "kind": kind,
-        "data": data,
-        "model": model,
-        "split": SPLIT,
-        "machine": machine(),
-    }
+def _result(kind: Literal["model", "baseline"], data: str, model: str, **facts: Any) -> Result:
+    return Result(
+        format=FORMAT,
+        version=VERSION,
+        kind=kind,
+        data=data,
+        model=model,
+        split=SPLIT,
+        machine=Machine(_processor(), os.cpu_count()),
+        **facts,
+    )
 
 
 def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
@@ -121,10 +106,10 @@ def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[st
 
 def training_record(folder: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:
     """How a training went, from what it left in its folder."""
-    from ramify.storage.model_files import METRICS, read_config
+    from ramify.storage.model_files import read_config
     from ramify.storage.model_folder import empty_model
 
-    epochs = [json.loads(line) for line in (folder / METRICS).read_text(encoding="utf-8").splitlines()]
+    epochs = tuple(epochs_done(folder))
     # Of the networks: a parser keeps only the rules that they made.
     grammar = empty_model(folder, read_config(folder))
     return {
@@ -132,7 +117,7 @@ def training_record(folder: Path, threads: int, peak_memory: float | None) -> di
         "threads": threads,
         "peak_memory_mb": peak_memory,
         "epochs": epochs,
-        "seconds_per_epoch": float(np.mean([epoch["seconds"] for epoch in epochs])),
+        "seconds_per_epoch": float(np.mean([epoch.seconds for epoch in epochs])),
     }
 
 
@@ -140,11 +125,6 @@ def _sentence_f1(gold: Gold, predictions: Sequence[Prediction]) -> list[float]:
     """S-F1 of every scored sentence in percent, of several draws their mean."""
     f1 = [count_spans(gold.spans, each.spans, gold.lengths).f1 for each in predictions]
     return [round(float(value), 4) for value in 100 * np.mean(f1, axis=0)]
-
-
-def machine() -> dict[str, Any]:
-    """The processor's name, and the cores there are."""
-    return {"processor": _processor(), "cores": os.cpu_count()}
 
 
 def _processor() -> str:

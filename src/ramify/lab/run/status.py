@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
+
+from ramify.lab.results.schema import Epoch, Result
 
 
 @dataclass
@@ -40,39 +44,25 @@ class Status:
         elif kind == "progress":
             self.epoch, self.epochs, self.seconds_left = event["epoch"], event["epochs"], event["seconds_left"]
         elif kind == "epoch":
-            self._take_record(event["record"])
+            self.resume([msgspec.convert(event["record"], Epoch)])
         elif kind == "failed":
             self.state, self.error, self.seconds_left = "failed", event["error"], None
             self.details = event.get("details", self.details)
         elif kind == "finished":
             self.finish(event["result"])
 
-    def _take_record(self, record: dict[str, Any]) -> None:
-        self.epoch = _whole(record["epoch"])
-        self.dev_perplexity, self.dev_f1 = _number(record["dev_perplexity"]), _number(record.get("dev_f1"))
+    def resume(self, epochs: Sequence[Epoch]) -> None:
+        """These epochs are done."""
+        for last in epochs[-1:]:
+            self.epoch, self.dev_perplexity, self.dev_f1 = last.epoch, last.dev_perplexity, last.dev_f1
 
-    def resume(self, records: list[dict[str, Any]]) -> None:
-        """It was begun already; these epochs are behind it."""
-        with suppress(KeyError, TypeError, IndexError):
-            self._take_record(records[-1])
-
-    def finish(self, result: Any) -> None:
+    def finish(self, result: Result | None) -> None:
         """All is done; its figures are those of the epoch that was kept."""
         self.state, self.seconds_left = "finished", None
-        with suppress(KeyError, TypeError, IndexError):  # a file of results may have been changed by hand
-            self.test_f1 = _number(result["evaluation"]["scores"]["sentence_f1"])
-        with suppress(KeyError, TypeError, IndexError):  # which an average does not have
-            self._take_record(result["epochs"][result["epochs"][-1]["best_epoch"] - 1])
-            self.epoch = _whole(result["epochs"][-1]["epoch"])
-
-
-def _whole(value: object) -> int | None:
-    return value if type(value) is int else None
-
-
-def _number(value: object) -> float | None:
-    """None for what a file of results that was changed by hand has in the place of a number."""
-    try:
-        return float(value) if type(value) in (int, float) else None  # type: ignore[arg-type]
-    except OverflowError:
-        return None
+        if result is None:
+            return
+        self.test_f1 = None if result.evaluation is None else result.f1
+        if result.epochs:  # which an average does not have
+            last = result.epochs[-1]
+            self.resume([epoch for epoch in result.epochs if epoch.epoch == last.best_epoch])
+            self.epoch = last.epoch

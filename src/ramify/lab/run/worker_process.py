@@ -13,30 +13,58 @@ import threading
 from contextlib import suppress
 from typing import IO, Any
 
+import msgspec
+from msgspec import Struct
+
+from ramify.lab.plan.data_sets import DataSet
+from ramify.lab.results.schema import Run
+
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Read when the libraries are loaded, so they must be set before."""
 _BEGIN = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from ramify.lab.run.worker import main; main()"
-_SAID = 4000
-"""So much of what a process wrote before it broke down is kept."""
+_LAST_WORDS = 4000
+"""How many bytes of what a process wrote before it broke down are kept."""
 
 Event = dict[str, Any]
 ENDED = "ended"
 
 
-class Worker:
-    """A process that does one job; what it tells comes into the queue as (job's name, event), last its end."""
+class Job(Struct):
+    """What a process has to do: train and score a run, score an average, or score baselines."""
 
-    def __init__(self, name: str, job: Event, threads: int, lock: int, events: queue.Queue[tuple[str, Event]]) -> None:
+    data: DataSet
+    folder: str
+    threads: int
+    run: Run | None = None
+    """With the decoders whose results are missing; None for baselines"""
+    others: dict[str, str] = {}
+    """The model folders of teachers or members, by the names of their runs"""
+    baselines: tuple[str, ...] = ()
+
+    def as_json(self) -> str:
+        """To be read by `from_json` in the process."""
+        return msgspec.json.encode(self, enc_hook=str).decode()  # paths become strings
+
+    @staticmethod
+    def from_json(text: str) -> Job:
+        """What `as_json` wrote."""
+        return msgspec.json.decode(text, type=Job, dec_hook=lambda kind, value: kind(value))
+
+
+class Worker:
+    """A process that does one job; what it reports comes into the queue as (job's name, event), last its end."""
+
+    def __init__(self, name: str, job: Job, lock: int, events: queue.Queue[tuple[str, Event]]) -> None:
         self.name = name
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            # -P: a file of the user's that is called json.py is none of ours.
-            [sys.executable, "-P", "-c", _BEGIN, json.dumps(job), json.dumps(sys.path)],
+            # -P: a file json.py in the user's folder must not be imported.
+            [sys.executable, "-P", "-c", _BEGIN, job.as_json(), json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             pass_fds=[lock],
-            env=os.environ | dict.fromkeys(THREADS, str(threads)),
+            env=os.environ | dict.fromkeys(THREADS, str(job.threads)),
         )
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
@@ -58,12 +86,12 @@ class Worker:
         self._process.kill()
 
     def close(self) -> str:
-        """Give back what it holds; the end of what it wrote about errors."""
+        """Free what it holds; gives the end of what it wrote about errors."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
         with self._errors as handle:
-            handle.seek(max(0, handle.seek(0, os.SEEK_END) - _SAID))
+            handle.seek(max(0, handle.seek(0, os.SEEK_END) - _LAST_WORDS))
             return handle.read().decode("utf-8", "replace")
 
 

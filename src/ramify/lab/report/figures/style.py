@@ -1,17 +1,17 @@
-"""How figures look: made for a paper's column, told apart by mark and line as well as by colour."""
+"""How figures look: made for a paper's column, with systems that differ in mark and line as well as in colour."""
 
 from __future__ import annotations
 
 import io
-import re
 import warnings
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ramify.lab.results.collection import Spread
+from ramify.lab.results.spread import Spread
 
 COLUMN, PAGE = 3.4, 7.0
 """Widths in inches of a figure in one column of a paper, and across both."""
@@ -39,7 +39,7 @@ _SETTINGS: Any = {
     "errorbar.capsize": 2,
     # Text stays text: the file is small, and its words can be found and read aloud.
     "svg.fonttype": "none",
-    # A name with dollar signs in it is a name, no formula.
+    # A name with dollar signs in it is a name, not a formula.
     "text.parse_math": False,
 }
 
@@ -51,40 +51,42 @@ _OTHER_SCRIPTS = (
 )  # fmt: skip
 
 
+def look(number: int) -> dict[str, Any]:
+    """How a model is drawn; colour, mark and line repeat after different numbers, so that the three together do not."""
+    each = zip(("color", "marker", "linestyle"), (_COLOURS, _MARKS, _LINES), strict=True)
+    return {name: values[number % len(values)] for name, values in each}
+
+
 @dataclass(frozen=True)
-class Look:
-    """Of one system in all figures."""
+class Systems:
+    """The systems of a figure."""
 
-    colour: str
-    mark: str
-    line: Any
+    looks: dict[str, int]
+    """A number for each model, by which it looks the same in all figures"""
+    baselines: Sequence[str] = ()
 
-
-def look(number: int) -> Look:
-    """Colour, mark and line repeat after different numbers of systems, so that the three together do not."""
-    return Look(_COLOURS[number % len(_COLOURS)], _MARKS[number % len(_MARKS)], _LINES[number % len(_LINES)])
-
-
-def baseline_look(name: str, number: int) -> Look:
-    """Grey and dotted; baselines of the known names have marks of their own."""
-    mark = _BASELINE_MARKS.get(name.partition(" ")[0], ".")
-    return Look(_GREYS[number % len(_GREYS)], mark, (0, (1, 2)))
+    def look(self, name: str) -> dict[str, Any]:
+        """Of a model; baselines are grey and dotted."""
+        if name not in self.baselines:
+            return look(self.looks[name])
+        grey = _GREYS[self.baselines.index(name) % len(_GREYS)]
+        return {"color": grey, "marker": _BASELINE_MARKS.get(name.partition(" ")[0], "."), "linestyle": (0, (1, 2))}
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Matplotlib set as the figures want it, and as it was afterwards."""
+    """Matplotlib's settings for these figures; afterwards they are as before."""
     import matplotlib as mpl
 
     with mpl.rc_context({**_SETTINGS, "font.family": _fonts()}), warnings.catch_warnings():
-        # Names may be in a script that no font here has; in the SVG the reader's own font has it.
+        # Names may be in a script that no font here has; in the SVG the reader's font may have it.
         warnings.filterwarnings("ignore", message="Glyph")
         yield
 
 
 @cache
 def _fonts() -> list[str]:
-    """Matplotlib's own, then what this machine has for scripts that it lacks."""
+    """The one of matplotlib, then what this machine has for scripts that it lacks."""
     from matplotlib.font_manager import fontManager
 
     installed = {font.name for font in fontManager.ttflist}
@@ -92,7 +94,7 @@ def _fonts() -> list[str]:
 
 
 def new_figure(width: float, height: float, names: Sequence[str] = ()) -> Any:
-    """An empty figure in which all labels find room, and below its height so many names in a legend."""
+    """An empty figure with room for all labels and, below its height, for a legend of these names."""
     from matplotlib.figure import Figure
 
     rows = -(-len(names) // _per_row(width, names))
@@ -120,61 +122,46 @@ def shortened(name: str, longest: int = 28) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
-def errors(values: list[Spread | None]) -> list[float]:
-    """Deviations to draw; without one the bar has no length."""
-    return [0.0 if value is None or value.std is None else value.std for value in values]
-
-
-def means(values: list[Spread | None]) -> list[float]:
+def means(values: Sequence[Spread | None]) -> list[float]:
     """What is missing leaves a gap."""
     return [float("nan") if value is None else value.mean for value in values]
 
 
-def rendered(figure: Any, name: str) -> tuple[str, bytes]:
-    """The figure as SVG and as PNG."""
-    svg = _as_svg(figure, name)
-    # Everything has found its place, and to look for it takes longer than to draw.
-    figure.set_layout_engine("none")
-    return svg, _as_png(figure)
+def errors(values: Sequence[Spread | None]) -> list[float] | None:
+    """Deviations to draw; None if there are none."""
+    found = [0.0 if value is None or value.std is None else value.std for value in values]
+    return found if any(found) else None
 
 
-def _as_svg(figure: Any, name: str) -> str:
-    """Without date, so that the same results give the same file, and with ids that no other figure of a page has."""
+@dataclass(frozen=True)
+class Drawing:
+    """A figure in its files; the SVG is also part of the page."""
+
+    svg: str
+    png: bytes
+    is_broad: bool
+    """Whether it is made for both columns of a paper"""
+
+
+def rendered(figure: Any, name: str, title: str) -> Drawing:
+    """The same results give the same bytes, so that there is no date in them."""
     import matplotlib as mpl
 
-    out = io.StringIO()
+    svg, png = io.StringIO(), io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": name}):
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", out.getvalue(), flags=re.DOTALL)
-    svg = re.sub(r'\s*<g id="[^"]*"/>', "", svg)
-    svg = _without_idle_groups(re.sub(r'<g id="[^"]*"', "<g", svg))
-    svg = re.sub(r' transform="rotate\(-?0 [^"]*"', "", svg)
-    return re.sub(r"\n\s+", "\n", re.sub(r'\b(d|x|y|transform)="([^"]*)"', _rounded, svg))
+        metadata = dict.fromkeys(("Creator", "Date", "Format", "Type")) | {"Title": title}
+        figure.savefig(svg, format="svg", metadata=metadata)
+    # Everything has found its place, and to look for it takes longer than to draw.
+    figure.set_layout_engine("none")
+    figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
+    return Drawing(_without_group_ids(svg.getvalue()), png.getvalue(), figure.get_figwidth() > COLUMN)
 
 
-def _without_idle_groups(svg: str) -> str:
-    """Most groups have no attributes, so that nothing is lost without them but a third of the file."""
-    kept: list[bool] = []
-    parts = []
-    for part in re.split(r"(</?g\b[^>]*>)", svg):
-        if part == "</g>":
-            keep = kept.pop()
-        else:
-            keep = part != "<g>"
-            if part.startswith("<g") and not part.endswith("/>"):
-                kept.append(keep)
-        parts.append(part if keep else "")
-    return "".join(parts)
-
-
-def _rounded(attribute: re.Match[str]) -> str:
-    """Coordinates to a hundredth of a point, which nobody sees, and in one line."""
-    content = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", attribute[2])
-    return f'{attribute[1]}="{" ".join(content.split())}"'
-
-
-def _as_png(figure: Any) -> bytes:
-    """Sharp enough for print."""
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=200, metadata={"Software": None})
-    return out.getvalue()
+def _without_group_ids(svg: str) -> str:
+    """Matplotlib calls the groups of every figure alike; on a page with several figures an id must be there once."""
+    ET.register_namespace("", "http://www.w3.org/2000/svg")
+    ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
+    root = ET.fromstring(svg)
+    for group in root.iter("{http://www.w3.org/2000/svg}g"):
+        group.attrib.pop("id", None)
+    return ET.tostring(root, encoding="unicode") + "\n"

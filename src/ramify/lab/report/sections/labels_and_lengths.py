@@ -6,95 +6,101 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
+from typing import Any
 
-from ramify.lab.report.figures.labels import draw_labels
-from ramify.lab.report.figures.lengths import draw_lengths
+from ramify.lab.report.exhibit import Exhibit, Row, Section, Table, file_name, mean, number
+from ramify.lab.report.figures.dot_plot import draw_dots
+from ramify.lab.report.figures.line_plots import draw_lengths
+from ramify.lab.report.figures.style import Systems
+from ramify.lab.report.notes import decoder_note, provenance
 from ramify.lab.report.published import published
-from ramify.lab.report.report_table import Cell, Column, Part, Table, figure, mean
-from ramify.lab.report.sections.section import Picture, Section, decoder_note, name_of, provenance
-from ramify.lab.results.collection import Result, Runs, Spread, Unit, spread
+from ramify.lab.results.collection import Collection, Unit
+from ramify.lab.results.schema import Result
+from ramify.lab.results.spread import Spread, spread
 
 RAREST = 0.5
 """Labels with a smaller share of the constituents, in percent, are left out of the table."""
 LABELS_DRAWN = 8
 
-Systems = dict[str, list[Result]]
+ByName = dict[str, list[Result]]
 """The runs of each model, and each baseline by its name"""
+Details = Callable[[Result], dict[str, Any]]
 
 
-def by_label(runs: Runs) -> Section | None:
+def by_label(study: Collection) -> Section:
     """How much of each gold category is bracketed."""
-    blocks: list[Table | Picture] = []
-    for unit, systems in _units(runs, lambda r: bool(r.by_label)):
-        labels = next(iter(systems.values()))[0].by_label
-        shown = [label for label, about in labels.items() if about.share >= RAREST]
-        if not shown:
-            continue
-        values = {name: {x: _recall(of, x) for x in shown} for name, of in systems.items()}
-        notes = _notes(systems)
-        rare = f"{len(labels) - len(shown)} labels with a share below {RAREST} % are left out."
-        parts = [Part([_label_row(label, systems, values) for label in shown])]
-        columns = [Column("label"), Column("share, %"), Column("mean length"), *map(Column, systems)]
-        columns += [Column(f"published {name}", faint=True) for name in _with_published(systems)]
-        name, title = name_of("recall-by-label", unit.group.name, unit.data), f"Recall by label: {unit.title}"
-        remarks = published().remarks([of[0] for of in systems.values()]) if _with_published(systems) else []
-        table_notes = [*([rare] if len(labels) > len(shown) else []), *notes, *remarks]
-        blocks.append(Table(name, title, columns, parts, table_notes, folded=unit.folded))
-        drawn = {label: labels[label].share for label in shown[:LABELS_DRAWN]}
-        blocks.append(
-            Picture(
-                name,
-                title,
-                partial(draw_labels, drawn, values, _baseline_names(systems), runs.looks),
-                "Recall of the most frequent gold labels, mean over seeds with its standard deviation; in brackets the "
-                "label's share of all gold constituents.",
-                notes,
-                unit.folded,
-            )
-        )
-    return Section("Recall by gold label", _ABOUT_LABELS, blocks) if blocks else None
+    about = (
+        "The percentage of the gold constituents of a label that are bracketed, whatever the system calls them. Every "
+        "label of a unary chain counts; spans over one word or the whole sentence do not. Share is the label's part of "
+        "all gold constituents, mean length is in words."
+    )
+    found = (_labels(study, *unit) for unit in _units(study, lambda r: r.scores.recall_by_label))
+    return Section("Recall by gold label", about, [exhibit for exhibit in found if exhibit])
 
 
-_ABOUT_LABELS = (
-    "The percentage of the gold constituents of a label that are bracketed, whatever the system calls them. Every "
-    "label of a unary chain counts; spans over one word or the whole sentence do not. Share is the label's part of all "
-    "gold constituents, mean length is in words."
-)
+def _labels(study: Collection, unit: Unit, found: ByName) -> Exhibit | None:
+    labels = next(iter(found.values()))[0].scores.recall_by_label
+    shown = [label for label, about in labels.items() if about.share >= RAREST]
+    if not shown:
+        return None
+    values = _spreads(found, shown, lambda r: r.scores.recall_by_label, "recall")
+    theirs = {name: recall for name, of in found.items() if (recall := published().recall(of[0]))}
+    columns: list[Any] = [*values.values(), *theirs.values()]
+    rows: list[Row] = [
+        (x, number(labels[x].share), number(labels[x].mean_length), *(mean(column.get(x)) for column in columns))
+        for x in shown
+    ]
+    heads = ["label", "share, %", "mean length", *found, *(f"published {name}" for name in theirs)]
+    rare = len(labels) - len(shown)
+    notes = [f"{rare} labels with a share below {RAREST} % are left out."] if rare else []
+    notes += [*_notes(found), *(published().remarks([of[0] for of in found.values()]) if theirs else [])]
+    bands = {label: f"{label[:12]} ({labels[label].share:.0f} %)" for label in shown[:LABELS_DRAWN]}
+    baselines = _baseline_names(found)
+    drawn = {name: of for name, of in values.items() if name not in baselines or name.startswith("right")}
+    return Exhibit(
+        file_name("recall-by-label", unit.group.name, unit.data),
+        f"Recall by label: {unit.title}",
+        notes,
+        Table(heads, {"": rows}, len(theirs)),
+        partial(draw_dots, bands, drawn, Systems(study.looks, baselines), "recall, %"),
+        "Recall of the most frequent gold labels, mean over seeds with its standard deviation; in brackets the label's "
+        "share of all gold constituents.",
+        unit.folded,
+    )
 
 
-def by_length(runs: Runs) -> Section | None:
+def by_length(study: Collection) -> Section:
     """How F1 falls with the length of sentences."""
-    blocks: list[Table | Picture] = []
-    for unit, systems in _units(runs, lambda r: bool(r.by_length)):
-        ranges = {name: about.sentences for name, about in next(iter(systems.values()))[0].by_length.items()}
-        values = {name: {x: _f1_at(of, x) for x in ranges} for name, of in systems.items()}
-        notes = _notes(systems)
-        rows: list[tuple[Cell, ...]] = [
-            (x, figure(count, 0), *(mean(values[name][x]) for name in systems)) for x, count in ranges.items()
-        ]
-        columns = [Column("words"), Column("sentences"), *map(Column, systems)]
-        name, title = name_of("f1-by-length", unit.group.name, unit.data), f"S-F1 by length: {unit.title}"
-        blocks.append(Table(name, title, columns, [Part(rows)], notes, folded=unit.folded))
-        bins = disjoint(list(ranges))
-        if len(bins) > 1:
-            blocks.append(
-                Picture(
-                    name,
-                    title,
-                    partial(draw_lengths, bins, values, _baseline_names(systems), runs.looks),
-                    "S-F1 of sentences by their length in words, mean over seeds with its standard deviation; grey "
-                    "lines are baselines.",
-                    notes,
-                    unit.folded,
-                )
-            )
-    return Section("F1 by sentence length", "", blocks) if blocks else None
+    found = [_lengths(study, *unit) for unit in _units(study, lambda r: r.scores.by_length)]
+    return Section("F1 by sentence length", "", found)
+
+
+def _lengths(study: Collection, unit: Unit, found: ByName) -> Exhibit:
+    ranges = {x: about.sentences for x, about in next(iter(found.values()))[0].scores.by_length.items()}
+    values = _spreads(found, ranges, lambda r: r.scores.by_length, "sentence_f1")
+    rows: list[Row] = [(x, number(n, 0), *(mean(of[x]) for of in values.values())) for x, n in ranges.items()]
+    bins = disjoint(list(ranges))
+    systems = Systems(study.looks, _baseline_names(found))
+    return Exhibit(
+        file_name("f1-by-length", unit.group.name, unit.data),
+        f"S-F1 by length: {unit.title}",
+        _notes(found),
+        Table(["words", "sentences", *found], {"": rows}),
+        partial(draw_lengths, bins, values, systems) if len(bins) > 1 else None,
+        "S-F1 of sentences by their length in words, mean over seeds with its standard deviation; grey lines are "
+        "baselines.",
+        unit.folded,
+    )
 
 
 def disjoint(ranges: Sequence[str]) -> list[str]:
-    """Of ranges such as 2-10, 11-20, 2-40 those that no other lies in: the bins."""
+    """Of ranges such as 2-10, 11-20, 2-40 those that contain no other: the bins."""
     bounds = {name: _bounds(name) for name in ranges}
-    return [name for name, of in bounds.items() if not any(_within(other, of) for other in bounds.values())]
+    return [
+        name
+        for name, (first, last) in bounds.items()
+        if not any(first <= a and b <= last and (a, b) != (first, last) for a, b in bounds.values())
+    ]
 
 
 def _bounds(name: str) -> tuple[float, float]:
@@ -102,43 +108,28 @@ def _bounds(name: str) -> tuple[float, float]:
     return first, last[0] if last else inf
 
 
-def _within(inner: tuple[float, float], outer: tuple[float, float]) -> bool:
-    return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
+def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByName]]:
+    """What is drawn together, with the baselines, of results that have details."""
+    for unit in study.units():
+        of_models = {m: [r for r in study.of(unit.data, m, unit.group) if details(r)] for m in unit.models}
+        found: ByName = {m: of for m, of in of_models.items() if of}
+        if found:
+            found |= {f"{r.model} (baseline)": [r] for r in study.baselines(unit.data) if details(r)}
+            yield unit, found
 
 
-def _units(runs: Runs, told: Callable[[Result], bool]) -> Iterator[tuple[Unit, Systems]]:
-    """What is drawn together, with the baselines."""
-    for unit in runs.units():
-        found = {m: [r for r in runs.of(unit.data, m, unit.group) if told(r)] for m in unit.models}
-        systems: Systems = {m: of for m, of in found.items() if of}
-        if systems:
-            systems |= {f"{r.model} (baseline)": [r] for r in runs.baselines(unit.data) if told(r)}
-            yield unit, systems
+def _spreads(found: ByName, keys: Any, details: Details, field: str) -> dict[str, dict[str, Spread | None]]:
+    """Of one field of the details under each key, over the runs of each system."""
+    return {
+        name: {key: spread(getattr(details(r).get(key), field, None) for r in of) for key in keys}
+        for name, of in found.items()
+    }
 
 
-def _baseline_names(systems: Systems) -> list[str]:
-    return [name for name, of in systems.items() if of[0].is_baseline]
+def _baseline_names(found: ByName) -> list[str]:
+    return [name for name, of in found.items() if of[0].is_baseline]
 
 
-def _notes(systems: Systems) -> list[str]:
-    shown = [r for of in systems.values() for r in of]
-    return [decoder_note(shown), *provenance(shown)]
-
-
-def _label_row(label: str, systems: Systems, values: dict[str, dict[str, Spread | None]]) -> tuple[Cell, ...]:
-    about = next(iter(systems.values()))[0].by_label[label]
-    ours = (mean(values[name][label]) for name in systems)
-    theirs = (mean(published().recall(systems[name][0]).get(label)) for name in _with_published(systems))
-    return label, figure(about.share), figure(about.mean_length), *ours, *theirs
-
-
-def _with_published(systems: Systems) -> list[str]:
-    return [name for name, of in systems.items() if published().recall(of[0])]
-
-
-def _recall(results: Sequence[Result], label: str) -> Spread | None:
-    return spread(r.by_label[label].recall if label in r.by_label else None for r in results)
-
-
-def _f1_at(results: Sequence[Result], length: str) -> Spread | None:
-    return spread(r.by_length[length].f1 if length in r.by_length else None for r in results)
+def _notes(found: ByName) -> list[str]:
+    shown = [r for of in found.values() for r in of]
+    return [*decoder_note(shown), *provenance(shown)]

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from ramify.lab.report.report_table import Column, Part, Table, columns, figure
-from ramify.lab.report.sections.section import Section, name_of, provenance
-from ramify.lab.results.collection import Result, Runs
+from ramify.lab.report.exhibit import Exhibit, Section, Table, file_name, number
+from ramify.lab.report.notes import provenance
+from ramify.lab.results.collection import Collection
+from ramify.lab.results.schema import Result
 
 
-def agreement(runs: Runs) -> Section | None:
+def agreement(study: Collection) -> Section:
     """A table for each average."""
-    averages = [result for result in runs.results if result.agreement]
-    tables = [_table(result, folded=bool(place)) for place, result in enumerate(averages)]
-    return Section("Agreement of averaged models", _INTRODUCTION, [*tables]) if tables else None
+    about = (
+        "S-F1 between the trees of two models, in percent, over the sentences of the test set, and with left and right "
+        "branching. A model that is nearly left or right branching, or far from all others, collapsed."
+    )
+    averages = [result for result in study.results if result.scores.agreement]
+    return Section("Agreement of averaged models", about, [_of(r, r is not averages[0]) for r in averages])
 
 
-_INTRODUCTION = (
-    "S-F1 between the trees of two models, in percent, over the sentences of the test set, and with left and right "
-    "branching. A model that is nearly left or right branching, or far from all others, collapsed."
-)
-
-
-def _table(result: Result, folded: bool) -> Table:
-    assert result.agreement is not None
-    names = list(result.agreement)
-    heads = list(next(iter(result.agreement.values())))
+def _of(result: Result, folded: bool) -> Exhibit:
+    found = result.scores.agreement or {}
+    heads = found["columns"]
     rows = [
-        (name, *(None if name == other else figure(result.agreement[name].get(other)) for other in heads))
-        for name in names
+        (name, *(None if name == other else number(value) for other, value in zip(heads, f1, strict=True)))
+        for name, f1 in found["sentence_f1"].items()
         if name not in ("left", "right")
     ]
-    title = f"{result.data}: {result.model}"
-    name = name_of("agreement", result.data, result.model)
-    return Table(name, title, [*columns(""), *map(Column, heads)], [Part([*rows])], provenance([result]), folded=folded)
+    name, title = file_name("agreement", result.data, result.model), f"{result.data}: {result.model}"
+    return Exhibit(name, title, provenance([result]), Table(["", *heads], {"": [*rows]}), folded=folded)

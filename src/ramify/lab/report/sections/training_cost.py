@@ -1,115 +1,114 @@
-"""What training took and how it went: time, parameters and memory, and the curves."""
+"""What training took and how it went: time, parameters and memory, the curves, and all results in one table."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from ramify.lab.report.figures.curves import draw_curves
-from ramify.lab.report.report_table import Cell, Number, Part, Table, columns, figure, mean
-from ramify.lab.report.sections.section import Picture, Section, bound_note, name_of, provenance, vocabulary_note
-from ramify.lab.results.collection import Result, Runs, spread
+from ramify.evaluation.spans import CONVENTIONS
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, file_name, mean, number, titled
+from ramify.lab.report.figures.line_plots import Curves, draw_curves
+from ramify.lab.report.figures.style import Systems
+from ramify.lab.report.notes import bound_note, provenance, vocabulary_note
+from ramify.lab.results.collection import Collection, Unit
+from ramify.lab.results.schema import Result
+from ramify.lab.results.spread import spread
 
 
-def cost(runs: Runs) -> Section | None:
+def cost(study: Collection) -> Section:
     """Time per epoch, parameters and memory of every model."""
-    rows: dict[str, list[tuple[Cell, ...]]] = {}
+    about = (
+        "Time is of training and judging the dev set, as it was on a machine that may have had other work; compiling "
+        "the inner loops, where it was needed, is in it. Memory is the peak of the whole process while it trained."
+    )
+    parts: dict[str, list[Row]] = {}
     shown: list[Result] = []
-    for data in runs.datasets:
-        for model in runs.models(data):
-            # One result a seed: what training took does not depend on the decoder.
-            of = list({r.seed: r for r in runs.all_of(data, model)}.values())
-            if any(r.parameters or r.seconds_per_epoch or r.memory_mb for r in of):
+    for data in study.datasets:
+        for model in study.models(data):
+            # One result per seed: what training took does not depend on the decoder.
+            of = list({r.seed: r for r in study.all_of(data, model)}.values())
+            if any(r.parameters or r.seconds_per_epoch or r.peak_memory_mb for r in of):
                 shown += of
-                rows.setdefault(data, []).append(_cost_row(model, of))
-    if not rows:
-        return None
-    heads = columns(
+                parts.setdefault(data, []).append(_cost_row(model, of))
+    if not parts:
+        return Section("Cost", about, [])
+    heads = [
         "model", "seeds", "parameters, millions", "seconds an epoch", "epochs", "peak memory, MB", "hardware"
-    )  # fmt: skip
-    if len({r.machine for r in shown}) == 1:  # which a note tells
-        heads, rows = heads[:-1], {data: [row[:-1] for row in lines] for data, lines in rows.items()}
-    parts = [Part(lines, data if len(rows) > 1 else "") for data, lines in rows.items()]
-    title = "Time, parameters and memory" + ("" if len(rows) > 1 else f": {next(iter(rows))}")
-    return Section("Cost", _ABOUT_COST, [Table("cost", title, heads, parts, provenance(shown), "data")])
+    ]  # fmt: skip
+    if len({r.hardware for r in shown}) == 1:  # which is in a note
+        heads, parts = heads[:-1], {data: [row[:-1] for row in rows] for data, rows in parts.items()}
+    title = titled("Time, parameters and memory", parts)
+    return Section("Cost", about, [Exhibit("cost", title, provenance(shown), Table(heads, parts))])
 
 
-_ABOUT_COST = (
-    "Time is of training and judging the dev set, as it was on a machine that may have had other work; compiling the "
-    "inner loops, where it was needed, is in it. Memory is the most that the whole process had while it trained."
-)
-
-
-def _cost_row(model: str, of: list[Result]) -> tuple[Cell, ...]:
+def _cost_row(model: str, of: list[Result]) -> Row:
     parameters = next((r.parameters for r in of if r.parameters), None)
     return (
         model,
         Number(len(of), digits=0),
-        figure(parameters and parameters / 1e6, 2),
+        number(parameters and parameters / 1e6, 2),
         mean(spread(r.seconds_per_epoch for r in of)),
         mean(spread(len(r.epochs) or None for r in of), 0),
-        mean(spread(r.memory_mb for r in of), 0),
-        "; ".join(dict.fromkeys(r.machine for r in of if r.machine)),
+        mean(spread(r.peak_memory_mb for r in of), 0),
+        "; ".join(dict.fromkeys(r.hardware for r in of)),
     )
 
 
-def curves(runs: Runs) -> Section | None:
+def curves(study: Collection) -> Section:
     """Perplexity and F1 of the dev set after every epoch."""
-    blocks: list[Table | Picture] = []
-    for unit in runs.units():
-        found = {m: [r for r in runs.of(unit.data, m, unit.group) if r.epochs] for m in unit.models}
-        systems = {m: of for m, of in found.items() if of}
-        if not systems:
-            continue
-        perplexity = {m: _by_epoch(of, "dev_perplexity") for m, of in systems.items()}
-        f1 = {m: _by_epoch(of, "dev_f1") for m, of in systems.items()}
-        shown = [r for of in systems.values() for r in of]
-        blocks.append(
-            Picture(
-                name_of("curves", unit.group.name, unit.data),
-                f"Training: {unit.title}",
-                partial(draw_curves, perplexity, f1, runs.looks),
-                "Perplexity of the dev set, by which the best epoch is chosen, and its S-F1, which is only told, after "
-                "each epoch: a thin line a seed, marks at the mean of those that trained so long.",
-                [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)],
-                folded=unit.folded,
-            )
-        )
-    return Section("Training curves", "", blocks) if blocks else None
+    found = (_curves(study, unit) for unit in study.units())
+    return Section("Training curves", "", [exhibit for exhibit in found if exhibit])
 
 
-def _by_epoch(of: list[Result], name: str) -> list[dict[int, float]]:
-    each = ({e.number: getattr(e, name) for e in r.epochs if getattr(e, name) is not None} for r in of)
-    return [curve for curve in each if curve]
+def _curves(study: Collection, unit: Unit) -> Exhibit | None:
+    of_models = {m: [r for r in study.of(unit.data, m, unit.group) if r.epochs] for m in unit.models}
+    systems = {m: of for m, of in of_models.items() if of}
+    if not systems:
+        return None
+    perplexity, f1 = _by_epoch(systems, "dev_perplexity"), _by_epoch(systems, "dev_f1")
+    shown = [r for of in systems.values() for r in of]
+    return Exhibit(
+        file_name("curves", unit.group.name, unit.data),
+        f"Training: {unit.title}",
+        [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)],
+        draw=partial(draw_curves, perplexity, f1, Systems(study.looks)),
+        caption="Perplexity of the dev set, by which the best epoch is chosen, and its S-F1, which chooses nothing, "
+        "after each epoch: a thin line per seed, marks at the mean of the seeds that reached the epoch.",
+        folded=unit.folded,
+    )
 
 
-def every_run(runs: Runs) -> Section | None:
+def _by_epoch(systems: dict[str, list[Result]], name: str) -> Curves:
+    def curve(result: Result) -> dict[int, float]:
+        return {e.epoch: value for e in result.epochs if (value := getattr(e, name)) is not None}
+
+    return {m: [found for r in of if (found := curve(r))] for m, of in systems.items()}
+
+
+def every_run(study: Collection) -> Section:
     """All results in one flat table, above all for other programs."""
-    heads = columns(
-        "data", "system", "seed", "decoder", "S-F1", "C-F1", "S-F1 tn", "S-F1 kim", "perplexity", "seconds an epoch",
-        "parameters", "peak memory, MB", "signature", "hardware", "file",
+    heads = (
+        "data", "system", "seed", "decoder", "S-F1", "C-F1", *(f"S-F1 {name}" for name in CONVENTIONS), "perplexity",
+        "seconds an epoch", "parameters", "peak memory, MB", "signature", "hardware", "file",
     )  # fmt: skip
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[Row] = [
         (
             r.data,
             f"{r.model} (baseline)" if r.is_baseline else r.model,
             "" if r.seed is None else str(r.seed),
             r.decoder,
-            Number(r.f1, r.f1_std, 2),
-            figure(r.corpus_f1, 2),
-            *(figure(r.f1_by_convention.get(name), 2) for name in ("tn", "kim")),
-            figure(r.perplexity, 1),
-            figure(r.seconds_per_epoch, 1),
-            figure(r.parameters, 0),
-            figure(r.memory_mb, 0),
-            " | ".join(filter(None, (r.signature, r.perplexity_signature))),
-            r.machine,
+            Number(r.f1, r.scores.f1_std, 2),
+            number(r.scores.scores.corpus_f1, 2),
+            *(number(r.scores.by_convention[name].sentence_f1, 2) for name in CONVENTIONS),
+            number(r.perplexity, 1),
+            number(r.seconds_per_epoch, 1),
+            number(r.parameters, 0),
+            number(r.peak_memory_mb, 0),
+            " | ".join(filter(None, (r.scores.signature, r.perplexity_signature))),
+            r.hardware,
             r.path,
         )
-        for r in runs.results
+        for r in study.results
     ]
-    if not rows:
-        return None
-    title, note = f"All {len(rows)} results", "One row a seed and decoder."
-    notes = [note, *vocabulary_note(runs.results)]
-    table = Table("runs", title, heads, [Part(rows)], notes, folded=True, in_print=False)
-    return Section("Every run", "", [table])
+    title, notes = f"All {len(rows)} results", ["One row per seed and decoder.", *vocabulary_note(study.results)]
+    table = Exhibit("runs", title, notes, Table(heads, {"": rows}), folded=True, in_print=False)
+    return Section("Every run", "", [table] if rows else [])

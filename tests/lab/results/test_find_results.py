@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ramify.errors import RamifyError
-from ramify.lab.report.html_page import page_html
-from ramify.lab.report.markdown_page import page_markdown
-from ramify.lab.report.render.csv import table_csv
-from ramify.lab.report.render.latex import table_latex
-from ramify.lab.report.report_table import Table
+from ramify.lab.report.pages import Page, table_latex
+from ramify.lab.report.summary import summary
 from ramify.lab.report.write_report import sections_of
-from ramify.lab.results.find_results import read_runs
-from tests.lab.report.made_up import FAMILIES, make_folder, put, result, tiny, write
+from ramify.lab.results.find_results import collect_results
+from ramify.lab.results.schema import Result, as_record, read_record
+from tests.lab.made_results import FAMILIES, make_folder, planned, put, result, tiny, write, write_plan
 
 
 @pytest.fixture(name="folder")
@@ -26,11 +24,11 @@ def _folder(tmp_path: Path) -> Path:
 
 
 def told(folder: Path) -> dict[str, tuple[str, str]]:
-    return {problem.where: (problem.what, problem.why) for problem in read_runs(folder).problems}
+    return {problem.where: (problem.what, problem.why) for problem in collect_results(folder).problems}
 
 
 def test_a_whole_experiment_has_no_problems(folder: Path) -> None:
-    runs = read_runs(folder)
+    runs = collect_results(folder)
     assert runs.problems == []
     assert runs.title == "A made-up experiment"
     assert [(group.name, group.title, group.models) for group in runs.groups] == [
@@ -41,14 +39,14 @@ def test_a_whole_experiment_has_no_problems(folder: Path) -> None:
     assert [r.decoder for r in runs.all_of("en", "tn-pcfg-500")] == ["mbr", "viterbi-rank"] * 2
     assert [r.model for r in runs.baselines("en")] == ["right"]
     first = runs.of("en", "tn-pcfg-60")[0]
-    assert first.machine == "Imagined CPU @ 2.00GHz, cores 2, 1 thread"
-    assert (first.parameters, first.memory_mb, len(first.epochs)) == (1_300_000, 660.0, 5)
+    assert first.hardware == "Imagined CPU @ 2.00GHz, cores 2, 1 thread"
+    assert (first.parameters, first.peak_memory_mb, len(first.epochs)) == (1_300_000, 660.0, 5)
 
 
 def test_what_is_missing_half_finished_failed_or_broken_is_told(folder: Path) -> None:
     of = folder / "runs" / "en"
     (of / "tn-pcfg-60" / "seed-0" / "results" / "mbr.json").unlink()
-    write(of / "tn-pcfg-60" / "seed-0" / "failed.json", {"error": "the dev set has\nprobability zero"})
+    write(of / "tn-pcfg-60" / "seed-0" / "failed.json", {"format": 1, "error": "the dev set has\nprobability zero"})
     (of / "tn-pcfg-60" / "seed-1" / "results" / "mbr.json").write_text('{"format": 1, "evaluation": {"sco')
     (of / "tn-pcfg-500" / "seed-0" / "results" / "viterbi-rank.json").unlink()
     for file in (of / "tn-pcfg-500" / "seed-1" / "results").iterdir():
@@ -64,69 +62,66 @@ def test_what_is_missing_half_finished_failed_or_broken_is_told(folder: Path) ->
         "baselines/en/right.json": "missing",
     }
     assert found["runs/en/tn-pcfg-60/seed-0"][1] == "the dev set has probability zero"
-    assert "is no JSON" in found["runs/en/tn-pcfg-60/seed-1/results/mbr.json"][1]
+    assert "JSON" in found["runs/en/tn-pcfg-60/seed-1/results/mbr.json"][1]
     assert found["runs/en/tn-pcfg-500/seed-0"][1] == "no results by viterbi-rank yet"
     assert "after 2 epochs" in found["runs/en/tn-pcfg-500/seed-1"][1]
     (of / "tn-pcfg-500" / "seed-1" / "metrics.jsonl").write_text('{"epoch": 1}\n')
     assert "after 1 epoch of" in told(folder)["runs/en/tn-pcfg-500/seed-1"][1]
-    assert [r.model for r in read_runs(folder).results] == ["tn-pcfg-500"]
+    assert [r.model for r in collect_results(folder).results] == ["tn-pcfg-500"]
 
 
 def test_a_run_that_was_not_begun_is_missing(tmp_path: Path) -> None:
-    run = {"data": "en", "model": "a", "seed": 3, "decoders": ["mbr"]}
-    write(tmp_path / "experiment.json", {"format": 1, "name": "x", "groups": [{"name": "g", "runs": [run]}]})
+    write_plan(tmp_path, {"g": planned("en", "a", 3)})
     assert told(tmp_path) == {"runs/en/a/seed-3": ("missing", "was not begun")}
 
 
 def test_a_run_of_two_groups_needs_the_decoders_of_both(tmp_path: Path) -> None:
-    run = {"data": "en", "model": "a", "seed": 0, "path": "runs/en/a/seed-0"}
-    groups = [{"name": d, "runs": [{**run, "decoders": [d]}]} for d in ("mbr", "viterbi")]
-    write(tmp_path / "experiment.json", {"groups": groups})
+    write_plan(tmp_path, {d: planned("en", "a", 0, decoders=[d]) for d in ("mbr", "viterbi")})
     put(tmp_path, tiny("en", "a", 0, 50.0))
     assert told(tmp_path) == {"runs/en/a/seed-0": ("half-finished", "no results by viterbi yet")}
 
 
 def test_without_a_plan_results_are_searched(folder: Path) -> None:
     (folder / "experiment.json").unlink()
-    before = read_runs(folder)
+    before = collect_results(folder)
     assert [group.title for group in before.groups] == ["All runs"]
     assert len(before.results) == 7
     (folder / "experiment.json").write_text("no json")
-    after = read_runs(folder)
+    after = collect_results(folder)
     assert after.results == before.results
     assert [problem.where for problem in after.problems] == ["experiment.json"]
 
 
 def test_results_outside_the_plan_stand_in_a_group_of_their_own(folder: Path) -> None:
     put(folder, tiny("en", "stray", 0, 50.0))
-    assert [group.title for group in read_runs(folder).groups] == ["Main", "Other runs"]
+    assert [group.title for group in collect_results(folder).groups] == ["Main", "Other runs"]
 
 
 def test_a_plan_cannot_point_outside_of_its_folder(tmp_path: Path) -> None:
-    runs = [{"data": "en", "model": "a", "seed": 0, "path": path} for path in ("../elsewhere", "/etc", "a\0b")]
-    write(tmp_path / "in" / "experiment.json", {"groups": [{"name": "g", "runs": runs}]})
-    problems = read_runs(tmp_path / "in").problems
-    assert len(problems) == 3
-    assert all("outside" in problem.why for problem in problems)
+    write_plan(tmp_path, {"g": planned("en", "a", 0)})
+    plan = (tmp_path / "experiment.json").read_text()
+    for path in ("../elsewhere", "/etc"):
+        (tmp_path / "experiment.json").write_text(plan.replace("runs/en/a/seed-0", path))
+        (problem,) = collect_results(tmp_path).problems
+        assert (problem.what, problem.where) == ("broken", "experiment.json")
+        assert path in problem.why
 
 
 def test_runs_may_be_behind_a_link(tmp_path: Path) -> None:
     put(tmp_path / "disk", tiny("en", "a", 0, 50.0))
-    run = {"data": "en", "model": "a", "seed": 0, "decoders": ["mbr"], "path": "runs/en/a/seed-0"}
-    write(tmp_path / "in" / "experiment.json", {"groups": [{"name": "g", "runs": [run]}]})
+    write_plan(tmp_path / "in", {"g": planned("en", "a", 0)})
     (tmp_path / "in" / "runs").symlink_to(tmp_path / "disk" / "runs")
-    found = read_runs(tmp_path / "in")
+    found = collect_results(tmp_path / "in")
     assert (len(found.results), found.problems) == (1, [])
 
 
 def test_names_as_long_as_they_may_be_and_seeds_as_large(tmp_path: Path) -> None:
     data, model = "d" * 100, "m" * 100
     seeds = [2**53, 2**53 + 1, 2**63 - 1]
-    runs = [{"data": data, "model": model, "seed": seed, "decoders": ["mbr"]} for seed in seeds]
-    write(tmp_path / "experiment.json", {"groups": [{"name": "g", "runs": runs}]})
+    write_plan(tmp_path, {"g": planned(data, model, *seeds)})
     for seed in seeds:
         put(tmp_path, tiny(data, model, seed, 50.0))
-    found = read_runs(tmp_path)
+    found = collect_results(tmp_path)
     assert found.problems == []
     assert [r.seed for r in found.of(data, model, found.groups[0])] == seeds
 
@@ -134,48 +129,57 @@ def test_names_as_long_as_they_may_be_and_seeds_as_large(tmp_path: Path) -> None
 def test_a_model_may_be_called_baselines(tmp_path: Path) -> None:
     run = put(tmp_path, tiny("en", "baselines", 0, 50.0)).parent.parent
     write(run / "config.json", {"format": 2})
-    assert read_runs(tmp_path).problems == []
+    assert collect_results(tmp_path).problems == []
 
 
 def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
     put(tmp_path, tiny("en", "a", 0, 50.0))
-    runs = [{"data": "en", "model": "语" * 90, "seed": 0, "decoders": ["mbr"]}]
-    write(tmp_path / "experiment.json", {"groups": [{"name": "g", "runs": runs}]})
-    assert [problem.what for problem in read_runs(tmp_path).problems] == ["missing"]
+    write_plan(tmp_path, {"g": planned("en", "语" * 90, 0)})
+    assert [problem.what for problem in collect_results(tmp_path).problems] == ["missing"]
 
 
 def test_failed_baselines_are_told_once(tmp_path: Path) -> None:
     put(tmp_path, tiny("en", "a", 0, 50.0))
-    runs = [{"data": "en", "model": "a", "seed": 0, "decoders": ["mbr"]}]
-    plan = {"groups": [{"name": "g", "runs": runs}], "baselines": ["left", "right"]}
-    write(tmp_path / "experiment.json", plan)
-    write(tmp_path / "baselines" / "en" / "failed.json", {"error": "no trees"})
-    assert [(problem.what, problem.why) for problem in read_runs(tmp_path).problems] == [("failed", "no trees")]
+    write_plan(tmp_path, {"g": planned("en", "a", 0)}, baselines=["left", "right"])
+    write(tmp_path / "baselines" / "en" / "failed.json", {"format": 1, "error": "no trees"})
+    assert [(problem.what, problem.why) for problem in collect_results(tmp_path).problems] == [("failed", "no trees")]
 
 
 def test_the_same_run_counts_once(tmp_path: Path) -> None:
     put(tmp_path, tiny("en", "a", 0, 50.0))
     write(tmp_path / "copy" / "results" / "mbr.json", tiny("en", "a", 0, 60.0))
-    runs = read_runs(tmp_path)
+    runs = collect_results(tmp_path)
     assert len(runs.results) == 1
-    assert "the same run as" in runs.problems[0].why
+    assert "copy/results/mbr.json" in runs.problems[0].why
 
 
-def test_names_come_from_the_folders_where_the_file_has_none(tmp_path: Path) -> None:
-    write(tmp_path / "runs/en/a/seed-7/results/viterbi.json", {"evaluation": {"scores": {"sentence_f1": 12.0}}})
-    write(tmp_path / "baselines/en/left.json", {"evaluation": {"scores": {"sentence_f1": 8.0}}})
-    found = [(r.data, r.model, r.seed, r.decoder, r.is_baseline) for r in read_runs(tmp_path).results]
-    assert found == [("en", "left", None, "", True), ("en", "a", 7, "viterbi", False)]
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = put(tmp_path, result("en", FAMILIES[1], 0, "viterbi"))
+    found = read_record(path, Result)
+    write(tmp_path / "again.json", as_record(found))
+    assert read_record(tmp_path / "again.json", Result) == found
+    assert found.scores.f1_std is None
+    record = json.loads((tmp_path / "again.json").read_text())
+    assert record["evaluation"] == json.loads(path.read_text())["evaluation"]
+
+
+def test_results_without_gold_trees_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    agreement = {"columns": ["a"], "sentence_f1": {"a": [100.0]}}
+    path = put(tmp_path, tiny("en", "a", 0, 50.0) | {"evaluation": {"agreement": agreement}})
+    found = read_record(path, Result)
+    assert (found.evaluation, found.agreement) == (None, agreement)
 
 
 @pytest.mark.parametrize(
     ("record", "why"),
     [
-        ([], "no evaluation"),
-        ({"evaluation": 3}, "no evaluation"),
-        (tiny("en", "a", 0, 130.0), "no S-F1"),
-        (tiny("en", "a", 0, float("nan")), "no S-F1"),
-        ({**tiny("en", "a", 0, 50.0), "format": 2}, "format 2"),
+        ([], "Result"),
+        (tiny("en", "a", 0, 50.0) | {"evaluation": 3}, "$.evaluation"),
+        (tiny("en", "a", 0, 50.0) | {"seed": "0"}, "$.seed"),
+        (tiny("en", "a", 0, 50.0) | {"evaluation": {}}, "no scores"),
+        (tiny("en", "a", 0, 130.0), "130"),
+        (tiny("en", "a", 0, float("nan")), "NaN"),
+        (tiny("en", "a", 0, 50.0) | {"format": 2}, "format '2'"),
     ],
 )
 def test_a_file_without_a_score_is_broken(tmp_path: Path, record: Any, why: str) -> None:
@@ -192,16 +196,16 @@ def test_odd_files_do_not_stop_the_report(tmp_path: Path) -> None:
     (results / "deep.json").write_text("[" * 200_000)
     (results / "latin.json").write_bytes(b'"\xe9"')
     (results / ".mbr.json.partial").write_text("{")
-    runs = read_runs(tmp_path)
+    runs = collect_results(tmp_path)
     assert len(runs.results) == 1
     assert len(runs.problems) == 4
 
 
 def test_nothing_to_report_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(RamifyError, match="no results in it"):
-        read_runs(tmp_path)
-    with pytest.raises(RamifyError, match="is no folder"):
-        read_runs(tmp_path / "none")
+    with pytest.raises(RamifyError, match="no results"):
+        collect_results(tmp_path)
+    with pytest.raises(RamifyError, match="none: "):
+        collect_results(tmp_path / "none")
 
 
 WHOLE = result("en", FAMILIES[0], 0, "mbr")
@@ -242,17 +246,20 @@ def test_whatever_stands_in_a_file_the_page_is_made(
         except (AttributeError, KeyError, IndexError, TypeError):  # an earlier change took the place away
             continue
     write(folder / "runs/en/bad/seed-0/results/mbr.json", record)
-    runs = read_runs(folder)
-    sections = sections_of(runs)
-    assert page_html(runs, sections, [], {})
-    assert page_markdown(runs, sections, [], set())
-    for table in (block for section in sections for block in section.blocks if isinstance(block, Table)):
-        assert table_csv(table)
-        assert table_latex(table)
+    study = collect_results(folder)
+    sections = sections_of(study)
+    page = Page(study.title, summary(study), sections, problems=study.problems)
+    assert page.as_html()
+    assert page.as_markdown()
+    for exhibit in (exhibit for section in sections for exhibit in section.exhibits if exhibit.table):
+        assert exhibit.table.as_csv()
+        assert table_latex(exhibit, exhibit.table)
 
 
-def test_a_plan_of_any_shape_is_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("plan", [{"groups": 3}, {"format": 1, "baselines": {"a": 1}}, []])
+def test_without_a_plan_that_can_be_read_the_folder_is_searched(tmp_path: Path, plan: object) -> None:
     put(tmp_path, tiny("en", "a", 0, 50.0))
-    for plan in ({"groups": 3}, {"groups": [3, {"runs": 4}, {"runs": [{"decoders": 5}]}]}, {"baselines": {"a": 1}}, []):
-        (tmp_path / "experiment.json").write_text(json.dumps(plan))
-        assert len(read_runs(tmp_path).results) == 1
+    write(tmp_path / "experiment.json", plan)
+    found = collect_results(tmp_path)
+    assert len(found.results) == 1
+    assert [problem.where for problem in found.problems] == ["experiment.json"]

@@ -1,6 +1,6 @@
 """A folder as an experiment leaves it, with results that no model made: random trees, scored by the real functions.
 
-    python -m tests.lab.report.made_up FOLDER
+    python -m tests.lab.made_results FOLDER
 
 writes a large one to look at.
 """
@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace as replace_run
 
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.reading import Corpus
@@ -24,7 +25,10 @@ from ramify.corpus.tree import Parse
 from ramify.evaluation.baselines import baseline_predictions, oracle, random_tree
 from ramify.evaluation.gold import Gold, Prediction, load_gold, unlabelled
 from ramify.evaluation.labels import category
-from ramify.evaluation.report import mean_of_runs, score
+from ramify.evaluation.report import Evaluation, mean_of_runs, score
+from ramify.evaluation.scores import Scores
+from ramify.evaluation.spans import CONVENTIONS
+from ramify.lab.results.schema import DataRecord, Group, PlanRecord, Run, as_record, run_name
 
 MACHINE = {"processor": "Imagined CPU @ 2.00GHz", "cores": 2}
 
@@ -130,13 +134,38 @@ def _induced(truth: Sequence[Parse], predicted: Sequence[Parse]) -> dict[str, An
     return {"usage": dict(usage), "alignment": alignment, "subtypes": subtypes, "purity": 0.5, "entropy": 1.0}
 
 
+def scores(f1: float, sentences: int = 350) -> dict[str, Any]:
+    """The scores of some sentences, of which only S-F1 matters."""
+    return asdict(Scores(f1, f1, f1, f1, 0.0, sentences))
+
+
 def tiny(data: str, model: str, seed: int, f1: float, decoder: str = "mbr", **more: Any) -> dict[str, Any]:
     """The least that is a result, and what else is wanted in it; `evaluation` adds to the evaluation."""
-    evaluation = {"scores": {"sentence_f1": f1, "sentences": 350}, "signature": "signed", **more.pop("evaluation", {})}
+    evaluation = Evaluation(
+        system=model,
+        scores=Scores(f1, f1, f1, f1, 0.0, 350),
+        by_convention={name: Scores(f1, f1, f1, f1, 0.0, 350) for name in CONVENTIONS},
+        by_length={},
+        recall_by_label={},
+        labels=None,
+        recall_homogeneity=None,
+        tags=None,
+        nonterminals_used=None,
+        preterminals_used=None,
+        calibration=None,
+        perplexity=None,
+        evalb=None,
+        evalb_signature=None,
+        signature="signed",
+    ).as_record() | more.pop("evaluation", {})
     return {
         "format": 1,
+        "version": "0.1.0",
+        "kind": "model",
         "data": data,
         "model": model,
+        "split": "test",
+        "machine": MACHINE,
         "seed": seed,
         "decoder": decoder,
         "evaluation": evaluation,
@@ -158,11 +187,29 @@ def write(path: Path, record: object) -> None:
     path.write_text(json.dumps(record), encoding="utf-8")
 
 
-def planned(data: str, models: Sequence[Model], seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
-    for name, _, _, decoders, _ in models:
-        for seed in seeds:
-            path = f"runs/{data}/{name}/seed-{seed}"
-            yield {"data": data, "model": name, "seed": seed, "decoders": list(decoders), "path": path}
+def planned(data: str, model: str, *seeds: int | None, decoders: Sequence[str] = ("mbr",)) -> list[Run]:
+    """The runs of one model."""
+    return [Run(data, model, seed, tuple(decoders), f"runs/{run_name(data, model, seed)}") for seed in seeds]
+
+
+def write_plan(folder: Path, groups: dict[str, Sequence[Run]], baselines: Sequence[str] = ()) -> None:
+    """The plan of an experiment with these groups of runs."""
+    runs: dict[str, Run] = {}
+    for run in (run for of in groups.values() for run in of):
+        decoders = (*runs[run.path].decoders, *run.decoders) if run.path in runs else run.decoders
+        runs[run.path] = replace_run(run, decoders=tuple(dict.fromkeys(decoders)))
+    record = PlanRecord(
+        format=1,
+        name="made-up",
+        title="A made-up experiment",
+        version="0.1.0",
+        threads=1,
+        baselines=tuple(baselines),
+        data={run.data: DataRecord(run.data, {}) for run in runs.values()},
+        groups=tuple(Group(name, name.title(), (), (), (), tuple(of)) for name, of in groups.items()),
+        runs=tuple(runs.values()),
+    )
+    write(folder / "experiment.json", as_record(record))
 
 
 def make_folder(
@@ -174,16 +221,10 @@ def make_folder(
 ) -> Path:
     """Everything an experiment leaves but the models themselves; a group is its treebanks and its models."""
     plan = {
-        "format": 1,
-        "name": "made-up",
-        "title": "A made-up experiment",
-        "groups": [
-            {"name": name, "title": name.title(), "runs": [run for data in of for run in planned(data, models, seeds)]}
-            for name, (of, models) in groups.items()
-        ],
-        "baselines": list(baselines),
+        group: [run for data in of for name, _, _, d, _ in models for run in planned(data, name, *seeds, decoders=d)]
+        for group, (of, models) in groups.items()
     }
-    write(folder / "experiment.json", plan)
+    write_plan(folder, plan, baselines)
     for of, models in groups.values():
         for data in of:
             for name in baselines:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import errno
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.lab.plan.data_check import check_data
 from ramify.lab.plan.data_sets import _files
-from ramify.lab.plan.experiment import DataSet
+from ramify.lab.plan.experiment import settings_of
 from ramify.lab.plan.experiment_file import presets, read_plan
+from ramify.lab.results.schema import as_record
+from ramify.lab.run.data_check import check_data
 from ramify.lab.run.runner import run_experiment, survey
 from ramify.lab.run.scoring import gold_of
 from ramify.lab.run.status import Status
+from ramify.lab.run.worker_process import Job
 from ramify.training.data import prepare
 from ramify.training.settings import load_settings
 from tests.command import ramify
-from tests.lab.run.common import TINY, write_experiment, write_treebank
+from tests.lab.tiny_experiment import TINY, write_experiment, write_treebank
 
 GROUPS = (
     TINY
@@ -45,8 +48,8 @@ def test_data_times_models_times_seeds(tmp_path):
     assert plan.baselines == ("left", "random")
     assert list(plan.runs) == [f"small/{model}/seed-{seed}" for seed in (0, 1) for model in ("low-rank", "dense")]
     low_rank, dense = plan.runs["small/low-rank/seed-1"], plan.runs["small/dense/seed-0"]
-    assert (low_rank.settings.model, low_rank.settings.rank, low_rank.settings.seed) == ("tn-pcfg", 8, 1)
-    assert (dense.settings.model, dense.settings.preterminals, dense.settings.epochs) == ("n-pcfg", 8, 2)
+    assert [low_rank.settings[name] for name in ("model", "rank", "seed")] == ["tn-pcfg", 8, 1]
+    assert [dense.settings[name] for name in ("model", "preterminals", "epochs")] == ["n-pcfg", 8, 2]
     assert (low_rank.decoders, dense.decoders) == (("mbr", "viterbi"), ("mbr",))
     assert plan.data["small"].split("dev") == tmp_path / "treebank" / "dev.trees"
 
@@ -60,13 +63,13 @@ def test_groups_share_runs(tmp_path):
     assert len(plan.runs) == 5
     assert plan.runs["small/dense/seed-0"].decoders == ("mbr", "viterbi")
     assert plan.runs["small/dense/seed-1"].decoders == ("mbr",)
-    record = plan.as_record()
+    record = as_record(plan.as_record())
     assert [len(group["runs"]) for group in record["groups"]] == [4, 2]
     assert record["groups"][1]["runs"][0] == {
         "data": "small",
         "model": "dense",
         "seed": 5,
-        "decoders": ["viterbi"],
+        "decoders": ("viterbi",),
         "path": "runs/small/dense/seed-5",
     }
     assert str(tmp_path) not in str(record)
@@ -75,7 +78,7 @@ def test_groups_share_runs(tmp_path):
 def test_settings_of_a_model_win_over_those_of_the_data_and_these_over_common_ones(tmp_path):
     text = TINY.replace('[data]\nsmall = "treebank"', '[data.small]\nfolder = "treebank"\nepochs = 3\nbatch-size = 2')
     plan = read_plan(write_experiment(tmp_path, text + "epochs = 4\n"))
-    settings = {run.model: run.settings for run in plan.runs.values()}
+    settings = {run.model: settings_of(run) for run in plan.runs.values()}
     assert (settings["low-rank"].epochs, settings["low-rank"].batch_size) == (3, 2)
     assert (settings["dense"].epochs, settings["dense"].batch_size) == (4, 2)
 
@@ -88,7 +91,8 @@ def test_data_is_where_the_command_line_says(tmp_path, monkeypatch):
         assert plan.data["small"].split("test") == elsewhere / "test.trees"
     built_in = read_plan(path, {"small": "built-in"}).data["small"]
     assert built_in.files is None
-    assert DataSet.from_job(built_in.as_job()) == built_in
+    for data in (built_in, read_plan(path).data["small"]):  # as a process gets it
+        assert Job.from_json(Job(data, "folder", 1).as_json()).data == data
 
 
 def test_without_names_all_treebanks_of_the_root_are_taken(tmp_path):
@@ -97,7 +101,7 @@ def test_without_names_all_treebanks_of_the_root_are_taken(tmp_path):
     (tmp_path / "empty").mkdir()
     assert list(read_plan(path, root=tmp_path).data) == ["another", "treebank"]
     assert list(read_plan(path, {"mine": str(tmp_path / "another")}).data) == ["mine"]
-    with pytest.raises(RamifyError, match="names no data; give --data NAME=FOLDER"):
+    with pytest.raises(RamifyError, match="--data NAME=FOLDER"):
         read_plan(path)
 
 
@@ -105,115 +109,99 @@ def test_presets_are_the_papers(tmp_path):
     write_treebank(tmp_path / "en-wsj-sample")
     plans = {name: read_plan(name, root=tmp_path) for name in presets()}
     assert set(plans) == {"main", "symbols", "multilingual", "ablations", "decoding", "families"}
-    symbols = {run.settings.preterminals for run in plans["symbols"].runs.values()}
+    symbols = {run.settings["preterminals"] for run in plans["symbols"].runs.values()}
     assert symbols == {30, 60, 120, 250, 500}
-    ablations = {run.model: run.settings for run in plans["ablations"].runs.values()}
+    ablations = {run.model: settings_of(run) for run in plans["ablations"].runs.values()}
     assert ablations["direct"].model == "td-pcfg"
     assert (ablations["tanh"].activation, ablations["sigmoid"].activation) == ("tanh", "sigmoid")
     assert ablations["compound"].compound
     assert all(len(run.decoders) >= 2 for run in plans["decoding"].runs.values())
-    families = {(run.data, run.settings.epochs) for run in plans["families"].runs.values()}
+    families = {(run.data, run.settings["epochs"]) for run in plans["families"].runs.values()}
     assert families == {("built-in", 1), ("en-wsj-sample", 3)}
 
 
 REFUSED = {
-    "an unknown key": ("seeds =", "sedes =", "'sedes' is unknown; did you mean 'seeds'"),
-    "seeds that are no list": ("[0, 1]", "2", "seeds is 2, but must be a list of whole numbers"),
-    "a seed that is no number": ("[0, 1]", '["0"]', "must be a list of whole numbers"),
-    "a seed below zero": ("[0, 1]", "[-1]", "seed is -1"),
-    "a seed twice": ("[0, 1]", "[0, 0]", "names something twice"),
-    "no seeds": ("[0, 1]", "[]", "seeds is empty; name at least one"),
-    "an unknown baseline": ('"left"', '"up"', "baseline 'up' is unknown"),
-    "an unknown decoder": ('["mbr", "viterbi"]', '["viterby"]', "did you mean 'viterbi'"),
-    "where an unknown decoder stands": ('["mbr", "viterbi"]', '["up"]', r"tiny.toml, \[models.low-rank\], decoders: "),
-    "where an unknown baseline stands": ('"left"', '"up"', "tiny.toml, baselines: baseline 'up'"),
-    "where a wrong seed stands": ("[0, 1]", "[-1]", "tiny.toml, seeds: seed is -1"),
-    "a rate of many digits": (
-        "epochs = 2",
-        f"learning_rate = {'9' * 400}",
-        "learning_rate is a number of more than 64",
-    ),
-    "a seed of very many digits": ("[0, 1]", f"[0x{'f' * 9999}]", "seed is a number of more than 64 bits"),
-    "threads of very many digits": (
-        "seeds =",
-        f"threads = 0x{'f' * 9999}\nseeds =",
-        "threads is a number of very many",
-    ),
-    "a compound model that is none": ("rank = 8", "model = 'td-pcfg'\ncompound = true", "leave out compound"),
-    "a name of many bytes": ("[models.dense]", f'[models."{"語" * 70}"]', "200 bytes, at most"),
-    "a name with an odd beginning": ("[models.dense]", '[models."-a"]', "begin with a letter, a digit or _"),
-    "an unknown device": ("epochs = 2", "device = 'gpu'", "model low-rank on small: device 'gpu' is not available"),
-    "a title that is no text": ('"Tiny"', "3", "title is 3, but must be a string"),
-    "threads below one": ("seeds =", "threads = 0\nseeds =", "threads is 0, but must be a whole number from 1"),
-    "an unknown setting": ("epochs = 2", "epoch = 2", "'epoch' is unknown; did you mean 'epochs'"),
-    "a setting of the wrong type": ("epochs = 2", "epochs = '2'", "model low-rank on small: .*must be of type int"),
-    "a setting out of range": ("epochs = 2", "epochs = 0", "model low-rank on small: epochs is 0"),
-    "a setting twice": ("epochs = 2", "batch-size = 2", "stands there twice"),
-    "seed as a setting": ("epochs = 2", "seed = 2", r"seed cannot be set here: .*seeds = \[0, 1\]"),
-    "an unknown model": ('"n-pcfg"', '"m-pcfg"', "model dense on small: model 'm-pcfg' is unknown"),
+    "an unknown key": ("seeds =", "sedes =", ("tiny.toml", "sedes", "seeds")),
+    "seeds that are no list": ("[0, 1]", "2", ("seeds", "a list", "a whole number")),
+    "a seed that is no number": ("[0, 1]", '["0"]', (r"seeds\[0\]", "a whole number", "a string")),
+    "a seed below zero": ("[0, 1]", "[-1]", (r"seeds\[0\]", ">= 0")),
+    "a seed twice": ("[0, 1]", "[0, 0]", ("seeds", "twice")),
+    "no seeds": ("[0, 1]", "[]", ("seeds is empty",)),
+    "an unknown baseline": ('"left"', '"up"', ("tiny.toml, baselines", "'up'")),
+    "an unknown decoder": ('["mbr", "viterbi"]', '["viterby"]', ("low-rank", "decoders", "'viterbi'")),
+    "a rate of many digits": ("epochs = 2", f"learning_rate = {'9' * 400}", ("learning_rate", "64 bits")),
+    "a seed of very many digits": ("[0, 1]", f"[0x{'f' * 9999}]", ("seeds",)),
+    "threads of very many digits": ("seeds =", f"threads = 0x{'f' * 9999}\nseeds =", ("threads",)),
+    "a compound model that is none": ("rank = 8", "model = 'td-pcfg'\ncompound = true", ("compound", "td-pcfg")),
+    "a name of many bytes": ("[models.dense]", f'[models."{"語" * 70}"]', ("200 bytes",)),
+    "a name with an odd beginning": ("[models.dense]", '[models."-a"]', ("'-a'", r"\[models\]")),
+    "an unknown device": ("epochs = 2", "device = 'gpu'", ("low-rank on small", "'gpu'")),
+    "a title that is no text": ('"Tiny"', "3", ("title", "a string", "a whole number")),
+    "threads below one": ("seeds =", "threads = 0\nseeds =", ("threads", ">= 1")),
+    "an unknown setting": ("epochs = 2", "epoch = 2", (r"\[settings\]", "'epoch'", "'epochs'")),
+    "a setting of the wrong type": ("epochs = 2", "epochs = '2'", ("low-rank on small", "epochs", "int")),
+    "a setting out of range": ("epochs = 2", "epochs = 0", ("low-rank on small", "epochs is 0")),
+    "a setting twice": ("epochs = 2", "batch-size = 2", (r"\[settings\]", "twice")),
+    "seed as a setting": ("epochs = 2", "seed = 2", (r"\[settings\]", "seed ", "seeds = ")),
+    "an unknown model": ('"n-pcfg"', '"m-pcfg"', ("dense on small", "'m-pcfg'")),
     "a decoder the model cannot have": (
         'model = "n-pcfg"',
         'model = "n-pcfg"\ndecoders = ["viterbi-rank"]',
-        "model dense on small: The decoder viterbi-rank is for low-rank grammars",
+        ("dense on small", "viterbi-rank", "low-rank"),
     ),
     "a best parse that is too large": (
         "rank = 8",
         "nonterminals = 300\npreterminals = 600",
-        "rules written out.*use the decoder mbr, or viterbi-rank",
+        ("low-rank on small", "mbr", "viterbi-rank"),
     ),
-    "a name that is no folder's": ("[models.dense]", '[models."../dense"]', "the name '../dense' must be letters"),
-    "no model": (TINY[TINY.index("[models.low") :], "", "there is no model"),
-    "models that are no tables": (
-        "[models.dense]",
-        "[models]\ndense = 3 #",
-        r"\[models.dense\]: is 3, but must be a table",
-    ),
-    "a data set that is no folder": ('"treebank"', '"treebnak"', "there is no such folder.*--data or --data-root"),
-    "data that is no name": ('"treebank"', "3", r"\[data.small\]: is 3, but must be a table"),
-    "a folder that is no name": ('"treebank"', "{folder = 3}", "folder is 3, but must be a string"),
-    "an unknown setting of data": (
-        '"treebank"',
-        "{folder = 'treebank', wrods = 'ptb'}",
-        "'wrods' is unknown; did you mean 'words'",
-    ),
-    "no TOML": ("seeds =", "seeds", "cannot be read as the TOML file of an experiment"),
+    "a name that is no folder's": ("[models.dense]", '[models."../dense"]', ("'../dense'",)),
+    "no model": (TINY[TINY.index("[models.low") :], "", (r"\[models.NAME\]",)),
+    "models that are no tables": ("[models.dense]", "[models]\ndense = 3 #", (r"\[models.dense\]", "table")),
+    "a data set that is no folder": ('"treebank"', '"treebnak"', ("treebnak", "--data", "--data-root")),
+    "data that is no name": ('"treebank"', "3", (r"\[data.small\]", "table")),
+    "a folder that is no name": ('"treebank"', "{folder = 3}", (r"\[data.small\]", "folder", "a string")),
+    "an unknown setting of data": ('"treebank"', "{folder = 'treebank', wrods = 'ptb'}", ("'wrods'", "'words'")),
+    "no TOML": ("seeds =", "seeds", ("tiny.toml", "TOML")),
 }
+
+
+def check_refused(path: Path, facts: tuple[str, ...]) -> None:
+    """Each fact must be in the one sentence of the error."""
+    with pytest.raises(RamifyError) as refused:
+        read_plan(path)
+    assert "\n" not in str(refused.value)
+    for fact in facts:
+        assert re.search(fact, str(refused.value)), str(refused.value)
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_is_refused(tmp_path, case):
-    old, new, message = REFUSED[case]
+    old, new, facts = REFUSED[case]
     assert old in TINY
-    with pytest.raises(RamifyError, match=message):
-        read_plan(write_experiment(tmp_path, TINY.replace(old, new)))
+    check_refused(write_experiment(tmp_path, TINY.replace(old, new)), facts)
 
 
 REFUSED_GROUPS = {
-    "a group without a name": ('name = "all"', "", "1: has no name"),
-    "an unknown model": ('["dense"]', '["dens"]', r"\[\[group\]\] 2, models: 'dens' is unknown; did you mean 'dense'"),
-    "two groups of one name": ('"more"', '"all"', "two groups have one name"),
-    "a group that is no table": ("[[group]]", "[group]", "cannot be read|must be written"),
-    "an unknown key": ('title = "Every', 'titel = "Every', "'titel' is unknown; did you mean 'title'"),
-    "a model in no group": (
-        'title = "Everything"',
-        'models = ["dense"]',
-        "the model low-rank is in no group",
-    ),
+    "a group without a name": ('name = "all"', "", (r"\[\[group\]\] 1", "name")),
+    "an unknown model": ('["dense"]', '["dens"]', (r"\[\[group\]\] 2, models", "'dens'", "'dense'")),
+    "two groups of one name": ('"more"', '"all"', ("two groups",)),
+    "a group that is no list": ("[[group]]", "[group]", ("tiny.toml",)),
+    "an unknown key": ('title = "Every', 'titel = "Every', (r"\[\[group\]\] 1", "'titel'", "'title'")),
+    "a model in no group": ('title = "Everything"', 'models = ["dense"]', ("low-rank", "no group")),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED_GROUPS)
 def test_a_group_is_refused(tmp_path, case):
-    old, new, message = REFUSED_GROUPS[case]
+    old, new, facts = REFUSED_GROUPS[case]
     assert old in GROUPS
-    with pytest.raises(RamifyError, match=message):
-        read_plan(write_experiment(tmp_path, GROUPS.replace(old, new)))
+    check_refused(write_experiment(tmp_path, GROUPS.replace(old, new)), facts)
 
 
 def test_a_file_or_a_preset_must_exist(tmp_path):
-    with pytest.raises(RamifyError, match="there is no such file"):
+    with pytest.raises(RamifyError, match=r"none\.toml"):
         read_plan(tmp_path / "none.toml")
-    with pytest.raises(RamifyError, match="no preset; presets are ablations, decoding"):
+    with pytest.raises(RamifyError, match=r"mian: .*ablations, decoding"):
         read_plan("mian")
 
 
@@ -234,9 +222,9 @@ def test_a_folder_that_is_no_treebank_is_refused(tmp_path, change, message):
 
 def test_places_that_nobody_asked_for_are_refused(tmp_path):
     path = write_experiment(tmp_path)
-    with pytest.raises(RamifyError, match="'smal' is unknown; did you mean 'small'"):
+    with pytest.raises(RamifyError, match=r"'smal' .*'small'"):
         read_plan(path, {"smal": str(tmp_path)})
-    with pytest.raises(RamifyError, match="check --data-root"):
+    with pytest.raises(RamifyError, match="--data-root"):
         read_plan(path, root=Path(tmp_path / "none"))
 
 
@@ -308,7 +296,7 @@ def test_trees_with_odd_labels_are_trees(tmp_path, tree):
     check_data(plan, [*survey(plan, None)])
     assert len(gold_of(plan.data["small"]).parses) == 3
     corpora = [plan.data["small"].split(split) for split in ("train", "dev")]
-    data = prepare(*corpora, next(iter(plan.runs.values())).settings)
+    data = prepare(*corpora, settings_of(next(iter(plan.runs.values()))))
     assert data.train.parses[0].words == ("a", "b")
 
 
@@ -316,7 +304,7 @@ def test_folders_that_cannot_be_data_sets_are_left_out_with_a_note(tmp_path):
     path = write_experiment(tmp_path / "file", TINY.replace('[data]\nsmall = "treebank"', ""))
     root = tmp_path / "root"
     write_treebank(root / "my zh")
-    with pytest.raises(RamifyError, match="my zh: the name 'my zh' must be letters"):
+    with pytest.raises(RamifyError, match=r"my zh: .*'my zh'"):
         read_plan(path, root=root)
     (write_treebank(root / "twice") / "train.txt").write_text("")
     (write_treebank(root / "text") / "test.trees").write_text("no tree\n")
@@ -338,9 +326,9 @@ def test_data_that_may_not_be_read_is_told(tmp_path, monkeypatch):
 
     path = write_experiment(tmp_path)
     plan = read_plan(path)
-    message = r"train\.trees: .*cannot be read \(Permission denied\); check its .*permissions"
+    message = r"train\.trees: .*Permission denied"
     with monkeypatch.context() as locked:
-        for opens in ("ramify.corpus.lines.FileIO", "ramify.lab.plan.experiment.Path.open"):
+        for opens in ("ramify.corpus.lines.FileIO", "ramify.lab.plan.data_sets.Path.open"):
             locked.setattr(opens, refuse)
         with pytest.raises(RamifyError, match=message):
             _files(tmp_path / "treebank", "here")
