@@ -120,34 +120,37 @@ def number(value: float | None, digits: int = 1) -> Number | None:
 class Exhibit:
     """A table, a figure or both, with one title and one set of notes."""
 
-    name: str
-    """Of its files"""
+    kind: str
+    """By which `texts.toml` has the caption of the figure"""
+    of: tuple[str, ...]
+    """Names that make up, with the kind, the name of its files"""
     title: str
     notes: list[str]
     """How it was counted, with how many seeds, on what machine"""
     table: Table | None = None
     draw: Callable[[], Any] | None = None
     """Gives a matplotlib Figure"""
-    caption: str = ""
     folded: bool = False
     """Shown on the page only when it is opened"""
     in_print: bool = True
     """Whether the table is also made for LaTeX; a long flat one is for programs"""
+    name: str = ""
+    """Of its files"""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, what there is to know, and exhibits."""
+    """Exhibits under one heading."""
 
-    title: str
-    introduction: str
+    kind: str
+    """By which `texts.toml` has its title and what it is about"""
     exhibits: list[Exhibit]
 
 
 def file_name(*parts: str) -> str:
     """A file name from names in any script."""
     name = "-".join(filter(None, (re.sub(r"[\W_]+", "-", part.lower()).strip("-") for part in parts)))
-    return name.encode("utf-8", "ignore")[:200].decode("utf-8", "ignore") or "x"
+    return name.encode("utf-8", "ignore")[:200].decode("utf-8", "ignore")
 
 
 def titled(title: str, parts: dict[str, list[Row]]) -> str:

@@ -5,18 +5,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from markupsafe import Markup
+import msgspec
+from msgspec import Struct
 
-from ramify.lab.report.exhibit import Cell, Exhibit, Number, Section, Table
+from ramify.lab.report.exhibit import Exhibit, Section, Table
 from ramify.lab.report.figures.style import Drawing
 from ramify.lab.results.collection import Problem
-from ramify.lab.templates import latex, render
+from ramify.lab.templates import render
 from ramify.version import VERSION
 
 GENERATOR = "ramify report"
+
+
+class SectionText(Struct):
+    """What stands above the exhibits of a section."""
+
+    title: str
+    about: str = ""
+
+
+class Texts(Struct):
+    """The prose of the report, from `texts.toml`."""
+
+    sections: dict[str, SectionText]
+    captions: dict[str, str]
+
+
+@cache
+def texts() -> Texts:
+    """As they lie in the package."""
+    return msgspec.toml.decode(files("ramify.lab.report").joinpath("texts.toml").read_bytes(), type=Texts)
 
 
 class Footnotes:
@@ -60,6 +82,7 @@ class Page:
             "problem_counts": ", ".join(f"{count} {what}" for what, count in counts.items()),
             "drawings": self.drawings,
             "footnotes": Footnotes(exhibits),
+            "texts": texts(),
             "results": self.results,
             "version": VERSION,
         }
@@ -74,39 +97,9 @@ class Page:
         return render("report/templates/report.md", **self.values())
 
 
-def table_latex(exhibit: Exhibit, table: Table) -> str:
-    """A `table` with its caption and label; one that would be wider than the text is made smaller.
+def table_latex(exhibit: Exhibit) -> str:
+    """Its table as a `table` with caption and label; one that would be wider than the text is made smaller.
 
     The notes are comments: signatures do not belong in a caption, and not every LaTeX can set their scripts.
     """
-    sides = ["r" if table.is_numeric(place) else "l" for place in range(len(table.heads))]
-
-    def line(cells: Sequence[str]) -> Markup:
-        faint = (rf"\textcolor{{gray}}{{{c}}}" if c and table.is_faint(i) else c for i, c in enumerate(cells))
-        return Markup(" & ".join(faint))
-
-    return render(
-        "report/templates/table.tex",
-        name=Markup(exhibit.name),
-        title=exhibit.title,
-        notes=[Markup(note) for note in exhibit.notes],
-        sides=Markup("".join(sides)),
-        heads=line([*map(_latex_head, table.heads, sides)]),
-        parts=[
-            (name if table.has_parts else "", [line([*map(_latex_cell, row)]) for row in rows])
-            for name, rows in table.parts.items()
-        ],
-    )
-
-
-def _latex_head(text: str, side: str) -> str:
-    """Its words below each other, so that it is not wider than its column."""
-    words = [latex(word) for word in text.split()]
-    return rf"\shortstack[{side}]{{" + r"\\".join(words) + "}" if len(words) > 1 else "".join(words)
-
-
-def _latex_cell(cell: Cell) -> str:
-    if isinstance(cell, Number):
-        figure = cell.shown if cell.std is None else rf"{cell.shown} \pm {cell.shown_std}"
-        return f"${figure.replace(',', '{,}')}$"
-    return latex(cell or "")
+    return render("report/templates/table.tex", exhibit=exhibit, table=exhibit.table)

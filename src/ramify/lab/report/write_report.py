@@ -8,15 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ramify.errors import RamifyError
-from ramify.lab.report.exhibit import Exhibit, Section
+from ramify.lab.report.exhibit import Exhibit, Section, file_name
 from ramify.lab.report.figures.style import Drawing, drawing, rendered
 from ramify.lab.report.pages import GENERATOR, Page, table_latex
-from ramify.lab.report.sections.across_treebanks import across
 from ramify.lab.report.sections.gold_labels import induced
 from ramify.lab.report.sections.labels_and_lengths import by_label, by_length
-from ramify.lab.report.sections.main_scores import scores
-from ramify.lab.report.sections.member_agreement import agreement
 from ramify.lab.report.sections.number_of_symbols import symbols
+from ramify.lab.report.sections.scores import across, agreement, scores
 from ramify.lab.report.sections.training_cost import cost, curves, every_run
 from ramify.lab.report.summary import summary
 from ramify.lab.results.collection import Collection, Problem
@@ -71,7 +69,7 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
         made |= {f"{FIGURES}/{name}.svg": drawn.svg.encode(), f"{FIGURES}/{name}.png": drawn.png}
     for exhibit in exhibits:
         if exhibit.table and exhibit.in_print:
-            made[f"{TABLES}/{exhibit.name}.tex"] = table_latex(exhibit, exhibit.table).encode()
+            made[f"{TABLES}/{exhibit.name}.tex"] = table_latex(exhibit).encode()
         if exhibit.table:
             made[f"{TABLES}/{exhibit.name}.csv"] = exhibit.table.as_csv().encode()
     notes = [] if has_figures else [NO_FIGURES]
@@ -89,10 +87,9 @@ def sections_of(study: Collection) -> list[Section]:
     taken: set[str] = set()
 
     def with_own_files(exhibit: Exhibit) -> Exhibit:
-        name, number = exhibit.name, 1
-        while name in taken:
-            number += 1
-            name = f"{exhibit.name}-{number}"
+        plain = file_name(exhibit.kind, *exhibit.of)
+        names = (plain, *(f"{plain}-{number}" for number in range(2, len(taken) + 2)))
+        name = next(name for name in names if name not in taken)
         taken.add(name)
         return replace(exhibit, name=name)
 

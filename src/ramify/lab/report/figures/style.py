@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from ramify.lab.results.spread import Spread
@@ -22,27 +23,6 @@ _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 _GREYS = ("#444444", "#777777", "#999999", "#555555", "#888888")
 _BASELINE_MARKS = {"left": "<", "right": ">", "random": "x", "balanced": "+", "oracle": "*"}
-
-_SETTINGS: Any = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "legend.fontsize": 7.5,
-    "legend.frameon": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.6,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 4.5,
-    "errorbar.capsize": 2,
-    # Text stays text: the file is small, and its words can be found and read aloud.
-    "svg.fonttype": "none",
-    # A name with dollar signs in it is a name, not a formula.
-    "text.parse_math": False,
-}
-
 
 _OTHER_SCRIPTS = (
     "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans CJK KR", "WenQuanYi Zen Hei", "Noto Sans Arabic",
@@ -77,8 +57,10 @@ class Systems:
 def drawing() -> Iterator[None]:
     """Matplotlib's settings for these figures; afterwards they are as before."""
     import matplotlib as mpl
+    import matplotlib.style
 
-    with mpl.rc_context({**_SETTINGS, "font.family": _fonts()}), warnings.catch_warnings():
+    style = str(files("ramify.lab.report.figures").joinpath("paper.mplstyle"))
+    with mpl.style.context([style, {"font.family": _fonts()}]), warnings.catch_warnings():
         # Names may be in a script that no font here has; in the SVG the reader's font may have it.
         warnings.filterwarnings("ignore", message="Glyph")
         yield

@@ -7,7 +7,7 @@ from functools import partial
 
 from ramify.evaluation.induced import by_nonterminal, label_entropy, purity
 from ramify.evaluation.subtypes import LEAST_COUNT
-from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, file_name, mean, number, titled
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, titled
 from ramify.lab.report.figures.heat_map import draw_heat_map
 from ramify.lab.report.notes import decoder_name, provenance
 from ramify.lab.results.collection import Collection, chosen_run
@@ -25,13 +25,6 @@ SUBTYPES = 6
 
 def induced(study: Collection) -> Section:
     """A table of purity over all models, then a heat map and the subtypes of each model's chosen run."""
-    about = (
-        "Counted over the correctly predicted constituents. H(label | nonterminal), in bits, is what remains unknown "
-        "of the gold label when the nonterminal is known; purity is the percentage of constituents whose label is the "
-        f"most frequent one of their nonterminal. A nonterminal with {LEAST_COUNT} such constituents or more is called "
-        f"pure if {100 * PURE:.0f} % of them have one label. Heat maps and subtypes are of one run, since symbols of "
-        "different seeds have nothing in common."
-    )
     found = {
         (data, model): of
         for data in study.datasets
@@ -45,7 +38,7 @@ def induced(study: Collection) -> Section:
         seed = "" if run.seed is None else f" {run.seed}"
         notes = [f"Seed{seed}, {chosen}; decoder {decoder_name(run.decoder)}.", *provenance([run])[1:]]
         exhibits += _of_run(run, notes, folded=data != next(iter(found))[0])
-    return Section("Nonterminals and gold labels", about, exhibits)
+    return Section("gold-labels", exhibits)
 
 
 def pure_symbols(of: Induced) -> tuple[int, float]:
@@ -90,7 +83,7 @@ def _purity(found: dict[tuple[str, str], list[Result]]) -> Exhibit:
         "constituents of these, %",
     )  # fmt: skip
     title = titled("Nonterminals that stand for single labels", parts)
-    return Exhibit("purity", title, provenance([r for of in found.values() for r in of]), Table(heads, parts))
+    return Exhibit("purity", (), title, provenance([r for of in found.values() for r in of]), Table(heads, parts))
 
 
 def _of_run(run: Result, notes: list[str], folded: bool) -> list[Exhibit]:
@@ -98,16 +91,8 @@ def _of_run(run: Result, notes: list[str], folded: bool) -> list[Exhibit]:
     of, where = run.induced, f"{run.model} on {run.data}"
     frequency = {label: about.constituents for label, about in run.scores.recall_by_label.items()}
     labels, symbols, values = heat(of, frequency)
-    heat_map = Exhibit(
-        file_name("alignment", run.data, run.model),
-        f"Alignment: {where}",
-        notes,
-        draw=partial(draw_heat_map, labels, symbols, values),
-        caption="P(nonterminal | gold label) over the correctly predicted constituents of each label, for the "
-        f"{len(symbols)} nonterminals used most, from left to right; numbers are percent, and white is less than one. "
-        "A row sums to one over all nonterminals, those not shown included.",
-        folded=folded,
-    )
+    name, draw = (run.data, run.model), partial(draw_heat_map, labels, symbols, values)
+    heat_map = Exhibit("alignment", name, f"Alignment: {where}", notes, draw=draw, folded=folded)
     rows: list[Row] = []
     for label in labels:
         total = sum(of.alignment.get(label, {}).values())
@@ -119,5 +104,4 @@ def _of_run(run: Result, notes: list[str], folded: bool) -> list[Exhibit]:
         return [heat_map]
     about = "For each label the nonterminals that divide it, with the first words that tell them apart, counted."
     table = Table(["label", "nonterminal", "constituents", "share, %", "first words"], {"": rows})
-    name = file_name("subtypes", run.data, run.model)
-    return [heat_map, Exhibit(name, f"Subtypes: {where}", [about, *notes], table, folded=True)]
+    return [heat_map, Exhibit("subtypes", name, f"Subtypes: {where}", [about, *notes], table, folded=True)]

@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from ramify.lab.report.exhibit import Exhibit, Row, Section, Table, file_name, mean, number
+from ramify.lab.report.exhibit import Exhibit, Row, Section, Table, mean, number
 from ramify.lab.report.figures.dot_plot import draw_dots
 from ramify.lab.report.figures.line_plots import draw_lengths
 from ramify.lab.report.figures.style import Systems
@@ -29,13 +29,8 @@ Details = Callable[[Result], dict[str, Any]]
 
 def by_label(study: Collection) -> Section:
     """How much of each gold category is bracketed."""
-    about = (
-        "The percentage of the gold constituents of a label that are bracketed, whatever the system calls them. Every "
-        "label of a unary chain counts; spans over one word or the whole sentence do not. Share is the label's part of "
-        "all gold constituents, mean length is in words."
-    )
     found = (_labels(study, *unit) for unit in _units(study, lambda r: r.scores.recall_by_label))
-    return Section("Recall by gold label", about, [exhibit for exhibit in found if exhibit])
+    return Section("recall-by-label", [exhibit for exhibit in found if exhibit])
 
 
 def _labels(study: Collection, unit: Unit, found: ByName) -> Exhibit | None:
@@ -58,21 +53,19 @@ def _labels(study: Collection, unit: Unit, found: ByName) -> Exhibit | None:
     baselines = _baseline_names(found)
     drawn = {name: of for name, of in values.items() if name not in baselines or name.startswith("right")}
     return Exhibit(
-        file_name("recall-by-label", unit.group.name, unit.data),
+        "recall-by-label",
+        (unit.group.name, unit.data),
         f"Recall by label: {unit.title}",
         notes,
         Table(heads, {"": rows}, len(theirs)),
         partial(draw_dots, bands, drawn, Systems(study.looks, baselines), "recall, %"),
-        "Recall of the most frequent gold labels, mean over seeds with its standard deviation; in brackets the label's "
-        "share of all gold constituents.",
         unit.folded,
     )
 
 
 def by_length(study: Collection) -> Section:
     """How F1 falls with the length of sentences."""
-    found = [_lengths(study, *unit) for unit in _units(study, lambda r: r.scores.by_length)]
-    return Section("F1 by sentence length", "", found)
+    return Section("f1-by-length", [_lengths(study, *unit) for unit in _units(study, lambda r: r.scores.by_length)])
 
 
 def _lengths(study: Collection, unit: Unit, found: ByName) -> Exhibit:
@@ -82,13 +75,12 @@ def _lengths(study: Collection, unit: Unit, found: ByName) -> Exhibit:
     bins = disjoint(list(ranges))
     systems = Systems(study.looks, _baseline_names(found))
     return Exhibit(
-        file_name("f1-by-length", unit.group.name, unit.data),
+        "f1-by-length",
+        (unit.group.name, unit.data),
         f"S-F1 by length: {unit.title}",
         _notes(found),
         Table(["words", "sentences", *found], {"": rows}),
         partial(draw_lengths, bins, values, systems) if len(bins) > 1 else None,
-        "S-F1 of sentences by their length in words, mean over seeds with its standard deviation; grey lines are "
-        "baselines.",
         unit.folded,
     )
 

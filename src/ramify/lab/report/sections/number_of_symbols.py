@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 
-from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, file_name, mean
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean
 from ramify.lab.report.figures.line_plots import draw_symbols
 from ramify.lab.report.notes import bound_note, decoder_note, provenance, vocabulary_note
 from ramify.lab.results.collection import Collection, perplexity_of
@@ -37,7 +37,7 @@ class Series:
 
 def symbols(study: Collection) -> Section:
     """A table and a figure with two axes for every family that was trained at several sizes."""
-    return Section("Number of symbols", "", [_exhibit(study, series) for series in find_series(study)])
+    return Section("symbols", [_exhibit(study, series) for series in find_series(study)])
 
 
 def _exhibit(study: Collection, series: Series) -> Exhibit:
@@ -52,13 +52,12 @@ def _exhibit(study: Collection, series: Series) -> Exhibit:
         for p, of in series.runs.items()
     ]
     return Exhibit(
-        file_name("symbols", series.data, series.name),
+        "symbols",
+        (series.data, series.name),
         f"By number of symbols: {series.name} on {series.data}",
         [*notes, *provenance(runs)],
         Table(["preterminals", "seeds", "S-F1", "perplexity"], {"": rows}),
         partial(draw_symbols, f1, perplexity),
-        "S-F1 (circles, right axis, higher is better) and perplexity (squares, left axis, lower is better) against the "
-        "number of preterminals; mean over seeds with its standard deviation.",
         series.data != study.datasets[0],
     )
 

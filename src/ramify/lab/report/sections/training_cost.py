@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ramify.evaluation.spans import CONVENTIONS
-from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, file_name, mean, number, titled
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, titled
 from ramify.lab.report.figures.line_plots import Curves, draw_curves
 from ramify.lab.report.figures.style import Systems
 from ramify.lab.report.notes import bound_note, provenance, vocabulary_note
@@ -16,10 +16,6 @@ from ramify.lab.results.spread import spread
 
 def cost(study: Collection) -> Section:
     """Time per epoch, parameters and memory of every model."""
-    about = (
-        "Time is of training and judging the dev set, as it was on a machine that may have had other work; compiling "
-        "the inner loops, where it was needed, is in it. Memory is the peak of the whole process while it trained."
-    )
     parts: dict[str, list[Row]] = {}
     shown: list[Result] = []
     for data in study.datasets:
@@ -30,14 +26,14 @@ def cost(study: Collection) -> Section:
                 shown += of
                 parts.setdefault(data, []).append(_cost_row(model, of))
     if not parts:
-        return Section("Cost", about, [])
+        return Section("cost", [])
     heads = [
         "model", "seeds", "parameters, millions", "seconds an epoch", "epochs", "peak memory, MB", "hardware"
     ]  # fmt: skip
     if len({r.hardware for r in shown}) == 1:  # which is in a note
         heads, parts = heads[:-1], {data: [row[:-1] for row in rows] for data, rows in parts.items()}
     title = titled("Time, parameters and memory", parts)
-    return Section("Cost", about, [Exhibit("cost", title, provenance(shown), Table(heads, parts))])
+    return Section("cost", [Exhibit("cost", (), title, provenance(shown), Table(heads, parts))])
 
 
 def _cost_row(model: str, of: list[Result]) -> Row:
@@ -56,7 +52,7 @@ def _cost_row(model: str, of: list[Result]) -> Row:
 def curves(study: Collection) -> Section:
     """Perplexity and F1 of the dev set after every epoch."""
     found = (_curves(study, unit) for unit in study.units())
-    return Section("Training curves", "", [exhibit for exhibit in found if exhibit])
+    return Section("curves", [exhibit for exhibit in found if exhibit])
 
 
 def _curves(study: Collection, unit: Unit) -> Exhibit | None:
@@ -67,12 +63,11 @@ def _curves(study: Collection, unit: Unit) -> Exhibit | None:
     perplexity, f1 = _by_epoch(systems, "dev_perplexity"), _by_epoch(systems, "dev_f1")
     shown = [r for of in systems.values() for r in of]
     return Exhibit(
-        file_name("curves", unit.group.name, unit.data),
+        "curves",
+        (unit.group.name, unit.data),
         f"Training: {unit.title}",
         [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)],
         draw=partial(draw_curves, perplexity, f1, Systems(study.looks)),
-        caption="Perplexity of the dev set, by which the best epoch is chosen, and its S-F1, which chooses nothing, "
-        "after each epoch: a thin line per seed, marks at the mean of the seeds that reached the epoch.",
         folded=unit.folded,
     )
 
@@ -110,5 +105,5 @@ def every_run(study: Collection) -> Section:
         for r in study.results
     ]
     title, notes = f"All {len(rows)} results", ["One row per seed and decoder.", *vocabulary_note(study.results)]
-    table = Exhibit("runs", title, notes, Table(heads, {"": rows}), folded=True, in_print=False)
-    return Section("Every run", "", [table] if rows else [])
+    table = Exhibit("runs", (), title, notes, Table(heads, {"": rows}), folded=True, in_print=False)
+    return Section("runs", [table] if rows else [])
