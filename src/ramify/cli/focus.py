@@ -13,7 +13,7 @@ from ramify.cli.train import TrainingData, with_settings
 from ramify.errors import Stopped
 from ramify.runtime.memory import importing
 
-DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length", "min_count",
+DATA = ("input", "column", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length", "min_count",
         "split_sentences")  # fmt: skip
 
 

@@ -112,10 +112,10 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
         for tag, word, other in _TOKEN.findall(line):
             if tree is None:
                 if other == ")":
-                    raise RamifyError(f"{source}, line {line_number}: a ')' closes no bracket; remove it.")
+                    raise RamifyError(f"{source}, line {line_number}: this ')' has no matching '('; remove it.")
                 if other and other != "(":
                     raise RamifyError(
-                        f"{source}, line {line_number}: {shortened(other)} stands outside all brackets; "
+                        f"{source}, line {line_number}: {shortened(other)} is outside all brackets; "
                         "put it into a tree, or read the file as text."
                     )
                 tree = _TreeBuilder(line_number)
@@ -134,7 +134,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
             elif not tree.close():
                 label = f"({tree.label or ''})"
                 raise RamifyError(
-                    f"{source}, line {line_number}: the bracket {shortened(label)} holds no word; "
+                    f"{source}, line {line_number}: the bracket {shortened(label)} contains no word; "
                     "remove it or give it a word."
                 )
             if tree.complete():
@@ -142,7 +142,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
                 tree = None
     if tree is not None:
         raise RamifyError(
-            f"{source}, line {tree.first_line}: the tree begun here is never closed; add the missing ')'."
+            f"{source}, line {tree.first_line}: the tree that starts here is not closed; add the missing ')'."
         )
 
 

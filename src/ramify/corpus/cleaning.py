@@ -82,8 +82,7 @@ def warn_of_absent_tags(rule: WordRule, parses: Iterable[Parse], source: str) ->
     absent = rule.removed.difference(*(parse.tags for parse in parses))
     if absent:
         warnings.warn(
-            f"{source}: no leaf has the tag {' or '.join(sorted(absent))}, so nothing is removed for it; "
-            "check its spelling.",
+            f"{source}: no leaf has the tag {' or '.join(sorted(absent))}, so nothing is removed; check its spelling.",
             RamifyWarning,
             stacklevel=2,
         )

@@ -88,7 +88,7 @@ class Induced:
             return
         if len(gold) != len(predicted):
             raise RamifyError(
-                f"Sentence {self.sentences} has {len(predicted)} words where its gold tree has {len(gold)}; "
+                f"Sentence {self.sentences} has {len(predicted)} words, but its gold tree has {len(gold)}; "
                 "give trees of the same sentences."
             )
         self.has_gold = True

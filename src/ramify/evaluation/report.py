@@ -41,6 +41,8 @@ class Evaluation:
     nonterminals_used: Usage | None
     """In predicted constituents of two words or more; None for systems without labels"""
     preterminals_used: Usage | None
+    rule_cosine: float | None = None
+    """The mean cosine between the rules of two nonterminals; near 1, most symbols have become alike"""
     calibration: Reliability | None
     """Of span posteriors, for systems that have them"""
     perplexity: float | None
@@ -106,6 +108,7 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
         tags=_tag_agreement(gold, prediction),
         nonterminals_used=usage(_labels(prediction)) if prediction.has_labels else None,
         preterminals_used=usage(tag for parse in prediction.parses for tag in parse.tags if tag != UNTAGGED),
+        rule_cosine=prediction.rule_cosine,
         calibration=prediction.calibration,
         perplexity=None if log_p is None else perplexity(log_p, gold.lengths),
         coverage=prediction.coverage,

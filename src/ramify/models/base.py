@@ -132,7 +132,7 @@ class Model(nn.Module, ABC):
         result = {each.name: chosen.get(each.name, each.default) for each in inspect.signature(cls).parameters.values()}
         for name, value in result.items():
             if value is inspect.Parameter.empty:
-                raise RamifyError(f"{cls.__name__} needs the option {name}; give it.")
+                raise RamifyError(f"{cls.__name__} needs the option {name}, which is missing; give it.")
         return result
 
 

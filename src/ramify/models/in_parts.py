@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ramify.models.emission import word_log_probabilities
 from ramify.models.grammar import Grammar
+from ramify.models.networks import CosineLayer
 from ramify.runtime import threads
 from ramify.runtime.parallel_autograd import Part, run_parts
 from ramify.structures.low_rank import LowRankPCFG, LowRankRules
@@ -51,7 +52,10 @@ class LowRankGrammar(Grammar):
         return self._words(self._run(z, "states")["states"], word_ids)
 
     def _words(self, states: Tensor, word_ids: Tensor) -> Tensor:
-        return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)
+        weight = self.word_layer.weight
+        if isinstance(self.word_layer, CosineLayer):
+            states, weight = self.word_layer.factors(states)
+        return word_log_probabilities(states, weight, self.word_layer.bias, word_ids)
 
     def distribution_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> LowRankPCFG:
         """For sentences (B, N), all networks at the same time."""

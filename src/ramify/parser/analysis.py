@@ -26,6 +26,7 @@ from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.parser.pictures import chart_of, drawn_tree, forest_source, qtree_source
+from ramify.parser.rows import with_columns
 
 if TYPE_CHECKING:
     import nltk
@@ -250,8 +251,8 @@ def as_brackets(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
-    """One line of JSON."""
-    return json.dumps(analysis.as_record(with_posteriors), ensure_ascii=False)
+    """One line of JSON; of a sentence from a table, with the other columns of its row."""
+    return json.dumps(with_columns(analysis.as_record(with_posteriors), analysis.sentence), ensure_ascii=False)
 
 
 def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
@@ -271,7 +272,7 @@ def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
         return draw(parse.to_nltk(), with_ascii)
     except RecursionError:
         warnings.warn(
-            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn and is "
+            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to draw and is "
             "printed in brackets.",
             RamifyWarning,
             stacklevel=2,

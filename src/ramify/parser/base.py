@@ -16,6 +16,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED
+from ramify.decoding.decoders import DECODERS
 from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
@@ -100,6 +101,17 @@ class TreeParser(ABC):
             yield from self._analyse_window(window, how, done)
             done += len(window)
 
+    def decoders(self) -> tuple[str, ...]:
+        """The decoders that this parser can have."""
+        return tuple(decoder for decoder in DECODERS if self._can(decoder))
+
+    def _can(self, decoder: str) -> bool:
+        try:
+            self._check(Decoding(decoder, 0, None, 0.0, "projective"))
+        except RamifyError:
+            return False
+        return True
+
     @abstractmethod
     def _check(self, how: Decoding) -> None:
         """Refuse a way of decoding that this parser cannot do."""
@@ -120,6 +132,10 @@ class TreeParser(ABC):
 
         `too_long` are the places of sentences that were not parsed for their length. None without a likelihood.
         """
+
+    def rule_cosine(self) -> float | None:
+        """The mean cosine between the rules of two nonterminals; None for what is not a single PCFG."""
+        return None
 
     def __call__(self, sentence: GivenSentence) -> Analysis:
         """The same as `analyse`: one sentence, given as a string or as a list of tokens."""
@@ -166,9 +182,9 @@ class TreeParser(ABC):
     def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[list[Sentence]]:
         """Enough sentences to form batches, fewer where the stream has no more just now."""
         if not isinstance(sentences, Iterable):
-            raise RamifyError(f"{sentences!r} is not a list of sentences.")
+            raise RamifyError(f"{sentences!r} is not a list of sentences; give a list.")
         if isinstance(sentences, str):
-            raise RamifyError("Many sentences are expected here, not one string; put it into a list.")
+            raise RamifyError("A list of sentences is needed, not a string; put it into a list.")
         window: list[Sentence] = []
         for given in sentences:
             if not isinstance(given, Pause):

@@ -56,7 +56,7 @@ class Ensemble(TreeParser):
             raise RamifyError("An ensemble needs a list of members; give at least one.")
         given = tuple(map(float, weights or [1.0] * len(members)))
         if len(given) != len(members) or not all(0 < weight < np.inf for weight in given):
-            raise RamifyError("Weights must be positive numbers, one for each member.")
+            raise RamifyError("The weights must be positive numbers; give one for each member.")
         opened = [each if isinstance(each, Member) else open_member(each, device) for each in members]
         parts = [part for each, weight in zip(opened, given, strict=True) for part in _parts(each, weight)]
         self.members = [member for member, _ in parts]
@@ -142,7 +142,7 @@ class Ensemble(TreeParser):
         kept = [place for place, name in enumerate(self.names) if name not in collapsed]
         if not kept:
             reasons = "; ".join(f"{name}, {reason}" for name, reason in collapsed.items())
-            raise RamifyError(f"Every member collapsed, so none is left: {reasons}.")
+            raise RamifyError(f"All members have collapsed ({reasons}); train others.")
         return Ensemble([self.members[place] for place in kept], [self.weights[place] for place in kept])
 
     def save(self, folder: str | Path) -> None:
@@ -150,9 +150,7 @@ class Ensemble(TreeParser):
         stored = []
         for member, weight in zip(self.members, self.weights, strict=True):
             if not (isinstance(member, ModelMember) and isinstance(member.parser, Parser)):
-                raise RamifyError(
-                    f"{member.name}: only trained models can be saved in an ensemble, not trees or others."
-                )
+                raise RamifyError(f"{member.name}: is not a trained model; save an ensemble of model folders only.")
             stored.append(StoredMember(member.name, weight, member.parser.save))
         save_ensemble(Path(folder), stored, self.word_rule)
 
@@ -215,7 +213,9 @@ def _common_rule(members: Sequence[Member]) -> WordRule | None:
     }
     if len(rules) > 1:
         shown = ", ".join(f"{name} with {rule}" for rule, (name, _) in rules.items())
-        raise RamifyError(f"The members were trained with different rules for words ({shown}); average others.")
+        raise RamifyError(
+            f"The members were trained with different rules for words ({shown}); average models with the same rule."
+        )
     return next((rule for _, rule in rules.values()), None)
 
 

@@ -106,4 +106,4 @@ def open_member(given: GivenMember, device: str = "auto") -> Member:
 def check_member(given: GivenMember) -> None:
     """Refuse a name that is neither a model nor a file of trees."""
     if not isinstance(given, TreeParser) and kind_of(str(given)) == "baseline":
-        raise RamifyError(f"{given}: is neither a model folder nor a file of trees; give one of these.")
+        raise RamifyError(f"{given}: is neither a model folder nor a file of trees; check the name.")

@@ -57,7 +57,7 @@ class System:
     def average(cls, members: Sequence[System]) -> System:
         """Of models and files of trees."""
         if len(members) < 2:
-            raise RamifyError("An average needs two members or more; give more models or files of trees.")
+            raise RamifyError("An average needs at least two members; give more models or files of trees.")
         return cls("average", f"average of {len(members)}", Path(), "average", members=tuple(members))
 
     @classmethod
@@ -143,7 +143,7 @@ def common_rule(systems: Sequence[System]) -> WordRule | None:
     rules = {str(model.config["words"]): model.name for model in models if model.config["words"] != LEARNT_FROM_TEXT}
     if len(rules) > 1:
         told = ", ".join(f"{name} with {rule}" for rule, name in rules.items())
-        raise RamifyError(f"The models were trained with different rules for words ({told}); say which with --words.")
+        raise RamifyError(f"The models were trained with different rules for words ({told}); choose one with --words.")
     return WordRule.from_name(next(iter(rules))) if rules else None
 
 
@@ -255,7 +255,7 @@ def _dev_perplexity(metrics: Path) -> float:
         return min(found)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RamifyError(
-            f"{metrics}: does not tell the dev perplexity of every epoch; fetch the folder again, whole."
+            f"{metrics}: the dev perplexity of an epoch is missing or invalid; get a complete copy of the folder."
         ) from error
 
 

@@ -353,7 +353,7 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
         (["--input", "text"], "", "--input is about a text"),
         (["--out", "grammar.pdf"], "", "should end in .txt, .md, .json, .html, .htm"),
         (["--out", "grammar"], "", "or give --format"),
-        (["--out", "-"], "", "--out takes the name of a file"),
+        (["--out", "-"], "", "--out needs the name of a file"),
         (["--out", ".", "--format", "json"], "", "is a folder"),
         (["--symbols", "0"], "", "--symbols"),
         (["-", "--tokenise", "klingon!"], "the dog", "klingon"),
@@ -378,7 +378,7 @@ def test_a_link_stays_and_its_target_is_written(rules, tmp_path):
     assert link.is_symlink()
     assert target.read_text().startswith("{")
     (tmp_path / "round.json").symlink_to("round.json")
-    assert "leads back to itself" in ramify("grammar", "-m", rules, "--out", tmp_path / "round.json").stderr
+    assert "points to itself" in ramify("grammar", "-m", rules, "--out", tmp_path / "round.json").stderr
 
 
 def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from ramify.lab.run.worker_process import Job
 from ramify.training.data import prepare
 from ramify.training.settings import load_settings
 from tests.command import ramify
+from tests.conftest import PROJECT
 from tests.lab.tiny_experiment import TINY, write_experiment, write_treebank
 
 GROUPS = (
@@ -137,6 +139,7 @@ REFUSED = {
     "a name with an odd beginning": ("[models.dense]", '[models."-a"]', ("'-a'", r"\[models\]")),
     "an unknown device": ("epochs = 2", "device = 'gpu'", ("low-rank on small", "'gpu'")),
     "a title that is no text": ('"Tiny"', "3", ("title", "a string", "a whole number")),
+    "a split that cannot be scored": ("seeds =", "split = 'train'\nseeds =", ("split", "'train'")),
     "threads below one": ("seeds =", "threads = 0\nseeds =", ("threads", ">= 1")),
     "an unknown setting": ("epochs = 2", "epoch = 2", (r"\[settings\]", "'epoch'", "'epochs'")),
     "a setting of the wrong type": ("epochs = 2", "epochs = '2'", ("low-rank on small", "epochs", "int")),
@@ -228,6 +231,18 @@ def test_places_that_nobody_asked_for_are_refused(tmp_path):
         read_plan(path, root=Path(tmp_path / "none"))
 
 
+def test_the_experiments_of_the_docs_can_be_read(tmp_path):
+    docs = PROJECT / "docs"
+    treebank = str(write_experiment(tmp_path).parent / "treebank")
+    files = sorted(docs.glob("*/*.toml"))
+    assert docs / "stability" / "experiment.toml" in files
+    for file in files:
+        places = dict.fromkeys(tomllib.loads(file.read_text())["data"], treebank)
+        plan = read_plan(file, places)
+        scored = {data.scored for data in plan.data.values()}
+        assert scored == {"dev" if file.parent.name == "stability" else "test"}, file
+
+
 @pytest.mark.parametrize(
     ("stem", "name"),
     [("(draft) e", "draft-e"), ("-exp", "exp"), ("(-)", "all"), ("語" * 70, "語" * 66), ("my e", "my-e")],
@@ -265,7 +280,7 @@ def test_a_dry_run_looks_at_the_folder_and_makes_none(tmp_path):
     ("split", "content", "message"),
     [
         ("test", "(S (A a) (B b))\n(S (A a)\n", "test.trees.* line 2"),
-        ("test", "(S (A a))\n", "test.trees: no sentence has 2\\+ words; there is nothing to score"),
+        ("test", "(S (A a))\n", "test.trees: no sentence has 2\\+ words"),
         ("dev", "(S (A a))\n", "dev.trees: no dev sentence has 2 words"),
         ("train", "(S (A a))\n", "train.trees: no training sentence has 2 to 40 words; .* another max_length"),
     ],

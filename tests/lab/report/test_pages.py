@@ -22,11 +22,11 @@ NASTY = "<script>alert('1')</script> & \"a\" | \\input{x} $x_1$ 50% #1 ~^ `b` *c
 def example(name: str = "tn-pcfg", heading: str = "wsj") -> Exhibit:
     rows = [(name, Number(53.25, 3.0), Number(1_300_000, digits=0), Number(57.7, 4.2)), ("b", Number(30.0), None, None)]
     table = Table(["model", "S-F1", "parameters", "published"], {heading: [*rows], "ctb": [rows[1]]}, published=1)
-    return Exhibit("main", f"Scores of {name}", ["2 seeds."], table)
+    return Exhibit("scores", ("main",), f"Scores of {name}", ["2 seeds."], table)
 
 
 def page_of(*exhibits: Exhibit, **more: Any) -> Page:
-    return Page("A title", "A summary.", [Section("Scores", "", [*exhibits])], **more)
+    return Page("A title", "A summary.", [Section("scores", [*exhibits])], **more)
 
 
 def test_html() -> None:
@@ -81,15 +81,14 @@ def test_markdown_of_a_hostile_name_breaks_no_table() -> None:
 
 def test_a_note_that_several_exhibits_have_is_a_footnote() -> None:
     table = Table(["a"], {"": [("x",)]})
-    first, second = Exhibit("1", "One", ["both", "first"], table), Exhibit("2", "Two", ["both"], table)
+    first, second = Exhibit("1", (), "One", ["both", "first"], table), Exhibit("2", (), "Two", ["both"], table)
     footnotes = Footnotes([first, second])
     assert footnotes.shared == ["both"]
     assert [footnotes.of(each) for each in (first, second)] == [(["first"], [1]), ([], [1])]
 
 
 def latex_of(exhibit: Exhibit) -> str:
-    assert exhibit.table is not None
-    return table_latex(exhibit, exhibit.table)
+    return table_latex(exhibit)
 
 
 def test_latex() -> None:
@@ -115,7 +114,7 @@ def test_latex_has_no_signs_of_its_own_from_a_name(name: str) -> None:
 
 
 def test_latex_notes_stay_comments() -> None:
-    exhibit = Exhibit("a", "t", [one_line("one\ntwo\r\u2028three")], Table(["x"], {"": [("y",)]}))
+    exhibit = Exhibit("a", (), "t", [one_line("one\ntwo\r\u2028three")], Table(["x"], {"": [("y",)]}))
     assert [line for line in latex_of(exhibit).splitlines() if line.startswith("%")][2] == "% one two three"
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ramify.lab.report.exhibit import Number
 from ramify.lab.report.published import published
-from ramify.lab.report.sections.main_scores import scores
+from ramify.lab.report.sections.scores import scores
 from ramify.lab.results.collection import decoders_of
 from tests.lab.made_results import tiny
 from tests.lab.report.looking import baseline, made, rows, table_of
@@ -39,6 +39,21 @@ def test_another_activation_is_not_the_published_system(tmp_path: Path) -> None:
 def test_a_compound_grammar_is_not_the_published_system_of_its_family(tmp_path: Path) -> None:
     settings = {"model": "tn-pcfg", "preterminals": 500, "compound": True}
     runs = made(tmp_path, tiny("wsj", "compound", 0, 50.0, settings=settings))
+    assert published().f1(runs.results[0]) is None
+
+
+@pytest.mark.parametrize("option", ["pre_norm", "unit_rows"])
+def test_changed_networks_are_not_the_published_system(tmp_path: Path, option: str) -> None:
+    settings = {"model": "tn-pcfg", "preterminals": 500, option: True}
+    runs = made(tmp_path, tiny("wsj", "changed", 0, 50.0, settings=settings))
+    assert published().f1(runs.results[0]) is None
+
+
+def test_nothing_is_published_of_dev_sets(tmp_path: Path) -> None:
+    settings = {"model": "tn-pcfg", "preterminals": 500}
+    runs = made(tmp_path / "test", tiny("wsj", "tn", 0, 50.0, settings=settings, split="test"))
+    assert published().f1(runs.results[0]) is not None
+    runs = made(tmp_path / "dev", tiny("wsj", "tn", 0, 50.0, settings=settings, split="dev"))
     assert published().f1(runs.results[0]) is None
 
 

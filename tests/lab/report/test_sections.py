@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ramify.lab.report.exhibit import Number
-from ramify.lab.report.sections.across_treebanks import across
+from ramify.lab.report.pages import Page
 from ramify.lab.report.sections.gold_labels import heat, pure_symbols
 from ramify.lab.report.sections.labels_and_lengths import by_label, by_length, disjoint
-from ramify.lab.report.sections.main_scores import scores
 from ramify.lab.report.sections.number_of_symbols import find_series, symbols
-from ramify.lab.report.sections.training_cost import cost, every_run
+from ramify.lab.report.sections.scores import across, scores
+from ramify.lab.report.sections.training_cost import cost, every_run, use_of_symbols
 from ramify.lab.results.collection import chosen_run
 from ramify.lab.results.schema import Induced
 from ramify.lab.results.spread import spread
@@ -61,6 +61,34 @@ def test_the_main_table(tmp_path: Path) -> None:
     ]
     assert "2 seeds (0, 1); 1 seed (0) of b" in table.notes[0]
     assert "Signature: signed." in table.notes
+
+
+def test_the_set_that_was_scored_is_named(tmp_path: Path) -> None:
+    for split in ("test", "dev"):
+        study = made(tmp_path / split, tiny("en", "a", 0, 50.0, split=split))
+        page = Page("A title", "", [scores(study)], results=study.results)
+        assert f"of the {split} set" in page.as_html()
+
+
+def test_use_of_symbols(tmp_path: Path) -> None:
+    def about(cosine: float, used: int) -> dict[str, Any]:
+        return {"rule_cosine": cosine, "nonterminals_used": {"items": 9, "used": used, "carrying": 1, "entropy": 1.0}}
+
+    study = made(
+        tmp_path,
+        tiny("en", "a", 0, 50.0, evaluation=about(0.25, 20)),
+        tiny("en", "a", 1, 50.0, evaluation=about(0.75, 30)),
+        tiny("en", "b", 0, 50.0),
+    )
+    assert rows(table_of(use_of_symbols(study))) == [
+        {
+            "model": "a",
+            "seeds": Number(2, digits=0),
+            "nonterminals used": Number(25.0, 5.0),
+            "rule cosine": Number(0.5, 0.25, 3),
+        }
+    ]
+    assert use_of_symbols(made(tmp_path / "other", tiny("en", "b", 0, 50.0))).exhibits == []
 
 
 def test_scores_with_different_signatures_are_told_apart(tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ def test_whatever_stands_in_a_file_the_page_is_made(
     assert page.as_markdown()
     for exhibit in (exhibit for section in sections for exhibit in section.exhibits if exhibit.table):
         assert exhibit.table.as_csv()
-        assert table_latex(exhibit, exhibit.table)
+        assert table_latex(exhibit)
 
 
 @pytest.mark.parametrize("plan", [{"groups": 3}, {"format": 1, "baselines": {"a": 1}}, []])

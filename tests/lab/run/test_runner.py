@@ -22,6 +22,7 @@ from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.results.find_results import collect_results
 from ramify.lab.run import experiment_folder as folder_module
 from ramify.lab.run.runner import check_jobs, run_experiment, survey
+from ramify.lab.run.scoring import baseline_result, gold_of, model_result
 from ramify.storage.locks import locked_folder
 from tests.command import ramify
 from tests.lab.made_results import tiny, write
@@ -85,6 +86,26 @@ def test_results_are_those_of_the_model_folders(finished):
             for parse in package.corpus.reading.read_sentences(finished / "treebank" / "test.trees").parses
         )
         assert sum(result["induced"]["usage"].values()) == words - 12
+
+
+def test_the_dev_set_is_scored_instead_where_the_file_says_so(finished, tmp_path):
+    """By the models that are there already, as if they were of this experiment."""
+    text = 'split = "dev"\n' + WHOLE.replace('"treebank"', f'"{finished / "treebank"}"')
+    plan = read_plan(write_experiment(tmp_path, text))
+    assert plan.as_record().data["small"].split == "dev"
+    data, run = plan.data["small"], plan.runs["small/low-rank/seed-0"]
+    parser, dev = package.load(finished / "out" / run.path), finished / "treebank" / "dev.trees"
+    gold = gold_of(data, parser.word_rule)
+    for result, system in (
+        (model_result(parser, gold, data, run, "mbr", {}), parser),
+        (baseline_result("left", data, gold), "left"),
+    ):
+        expected = package.evaluate(system, dev)
+        assert result.split == "dev"
+        assert result.scores.signature == expected.signature
+        assert result.f1 == expected.scores.sentence_f1
+        assert result.scores.rule_cosine == expected.rule_cosine
+        assert len(result.sentence_f1) == 10  # the test set has 12
 
 
 def test_teachers_are_trained_before_students_and_averages_last(finished):
@@ -157,11 +178,11 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     path, out = write_experiment(tmp_path, BROKEN), tmp_path / "out"
     result = ramify("experiment", path, "--out", out, "--jobs", 2)
     assert result.returncode == 1
-    assert "small/low-rank/seed-0 failed: Training broke down in epoch 1" in result.stderr
+    assert "small/low-rank/seed-0 failed: Training diverged in epoch 1" in result.stderr
     assert "1 of 3 failed: small/low-rank/seed-0." in result.stderr
     assert "small/dense/seed-0: finished, S-F1" in result.stderr
     failed = json.loads((out / "runs" / "small" / "low-rank" / "seed-0" / "failed.json").read_text())
-    assert failed["error"].startswith("Training broke down in epoch 1")
+    assert failed["error"].startswith("Training diverged in epoch 1")
     assert (out / "runs" / "small" / "dense" / "seed-0" / "results" / "mbr.json").exists()
     assert states(survey(read_plan(path), out))["small/low-rank/seed-0"] == "waiting"
 
@@ -187,6 +208,7 @@ def test_a_process_that_breaks_down_is_a_failure_too_and_can_be_tried_again(tmp_
         (lambda text: text.replace("epochs = 2", "epochs = 3"), "low-rank/seed-0: holds a run with epochs 2, not 3"),
         (lambda text: "threads = 2\n" + text, "holds a run with 1 threads, not 2; set threads = 1"),
         (lambda text: text.replace("rank = 8", ""), "holds a run with rank 8, not None"),
+        (lambda text: 'split = "dev"\n' + text, "test set of small, not of the dev set"),
     ],
 )
 def test_runs_with_other_settings_are_refused(copied, change, message):
@@ -257,7 +279,7 @@ def test_a_run_whose_folder_cannot_be_made_is_one_that_failed(tmp_path, monkeypa
 
 def test_a_folder_in_which_nothing_can_be_written_is_told(tmp_path):
     (tmp_path / ".lock").mkdir()
-    with pytest.raises(RamifyError, match="nothing can be written there"), locked_folder(tmp_path):
+    with pytest.raises(RamifyError, match="cannot be written"), locked_folder(tmp_path):
         pass
 
 
@@ -273,7 +295,7 @@ def test_two_experiments_in_one_folder_are_refused(copied, monkeypatch):
     monkeypatch.setattr(folder_module, "LOCK_PATIENCE", 0.2)
     with (
         locked_folder(copied / "out"),
-        pytest.raises(RamifyError, match=r"out: another process .* writing there"),
+        pytest.raises(RamifyError, match=r"out: another ramify process"),
     ):
         run_experiment(read_plan(copied / "tiny.toml"), copied / "out")
     run_experiment(read_plan(copied / "tiny.toml"), copied / "out")

@@ -49,13 +49,13 @@ def test_a_finished_run_shows_the_figures_of_the_epoch_that_was_kept():
     ]
     status = Status("a/b/seed-0", epochs=3)
     status.finish(finished(*records))
-    assert (status.epoch, status.dev_perplexity, status.dev_f1, status.test_f1) == (3, 15.0, 20.0, 41.5)
+    assert (status.epoch, status.dev_perplexity, status.dev_f1, status.f1) == (3, 15.0, 20.0, 41.5)
 
 
 def test_a_result_that_is_lost_is_no_error():
     status = Status("a/b/seed-0")
     status.finish(None)
-    assert (status.state, status.test_f1) == ("finished", None)
+    assert (status.state, status.f1) == ("finished", None)
 
 
 def test_where_there_is_no_room_for_all_the_urgent_ones_are_shown():

@@ -37,7 +37,7 @@ def find_ctb(path: Path, out: Path) -> Source:
     """The files `chtb_NNN.fid` below `path`, those in a folder `bracketed` if there is one."""
     found = files_named(path, _FILE, without=out, preferred="bracketed")
     if not found:
-        raise RamifyError(f"{path}: holds no files such as chtb_001.fid; give the folder with the .fid files.")
+        raise RamifyError(f"{path}: contains no files such as chtb_001.fid; give the folder with the .fid files.")
     articles = {file: int(match["article"]) for file, match in found.items()}
     names = {file: str(file.relative_to(path)) for file in found}
     missing = len(ARTICLES.difference(articles.values()))

@@ -37,7 +37,7 @@ def manifest_word_rule(path: str | Path) -> WordRule | None:
         return None
     words = manifest.get("words")
     if not isinstance(words, str):
-        raise RamifyError(f"{folder / MANIFEST}: does not say which leaves are words; prepare the folder again.")
+        raise RamifyError(f"{folder / MANIFEST}: the rule for words is missing or invalid; prepare the folder again.")
     return WordRule.from_name(words)
 
 

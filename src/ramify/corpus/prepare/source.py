@@ -59,7 +59,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise RamifyError(f"{path}: this file cannot be read ({error.strerror}); check its permissions.") from error
+        raise RamifyError(f"{path}: cannot be read ({error.strerror}); check its permissions.") from error
 
 
 def visible_files(folder: Path, without: Path) -> Iterator[Path]:
@@ -78,7 +78,7 @@ def files_named(
     Two files of one name are refused: one of them would be counted twice.
     """
     if not folder.is_dir():
-        raise RamifyError(f"{folder}: there is no such folder; give the folder that holds the treebank's files.")
+        raise RamifyError(f"{folder}: does not exist; give the folder with the files of the treebank.")
     found = {path: match for path in visible_files(folder, without) if (match := pattern.fullmatch(path.name))}
     inside = {path: match for path, match in found.items() if preferred in path.relative_to(folder).parts}
     found = inside or found
@@ -86,5 +86,5 @@ def files_named(
     for path in found:
         twin = by_name.setdefault(path.name.lower(), path)
         if twin != path:
-            raise RamifyError(f"{path}: has the name of {twin}; give the folder of one of them.")
+            raise RamifyError(f"{path}: has the same name as {twin}; give the folder of one of them.")
     return found

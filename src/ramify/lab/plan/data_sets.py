@@ -34,11 +34,13 @@ class DataSet:
     """Of train, dev and test, the last two only where there are any; None for the built-in corpus"""
     words: str = "auto"
     """Which leaves are words, as in the settings"""
+    scored: str = "test"
+    """The split that is scored: test, or dev where settings are still being chosen"""
 
     @property
     def is_scored(self) -> bool:
         """Whether there are gold trees to score against."""
-        return self.files is None or ("test" in self.files and looks_like_trees(self.files["test"]))
+        return self.files is None or (self.scored in self.files and looks_like_trees(self.files[self.scored]))
 
     def split(self, name: str) -> Path | Corpus | None:
         """What to train on, to choose the model by, or to score against; None where that file is missing."""
@@ -59,7 +61,7 @@ class DataSet:
     def as_record(self) -> DataRecord:
         """For the plan of an experiment; of the folder only its name, because the rest is private."""
         source = BUILT_IN if self.files is None else self.files["train"].parent.name
-        return DataRecord(source, self.checksums, self.words)
+        return DataRecord(source, self.checksums, self.words, self.scored)
 
 
 def looks_like_trees(file: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -33,6 +33,7 @@ from ramify.training.settings import Settings, load_settings
 NOT_THERE = {
     "seed": "seeds are set for the whole experiment or for a group, as in seeds = [0, 1]",
     "input": "experiments read trees",
+    "column": "experiments read trees",
     "split_sentences": "experiments read trees",
 }
 """SettingsTable that an experiment decides otherwise."""
@@ -44,6 +45,8 @@ class ExperimentTable(Struct):
 
     title: str = ""
     threads: Annotated[int, Meta(ge=1, le=1024)] = 1
+    split: Literal["test", "dev"] = "test"
+    """The one that is scored"""
     baselines: tuple[str, ...] = tuple(BASELINES)
     seeds: tuple[Seed, ...] = (0,)
     decoders: tuple[str, ...] = ("mbr",)
@@ -121,7 +124,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     _check_all_used(where, "model", models, {name for group in groups for name in group.models})
     _check_needs(where, groups)
     words = {name: str((common | of_data[name]).get("words", "auto")) for name in found}
-    data = {name: DataSet(name, files, words[name]) for name, (files, _) in found.items()}
+    data = {name: DataSet(name, files, words[name], table.split) for name, (files, _) in found.items()}
     return Plan(path.stem, title, data, groups, table.baselines, table.threads)
 
 

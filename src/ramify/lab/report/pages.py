@@ -15,6 +15,7 @@ from msgspec import Struct
 from ramify.lab.report.exhibit import Exhibit, Section, Table
 from ramify.lab.report.figures.style import Drawing
 from ramify.lab.results.collection import Problem
+from ramify.lab.results.schema import Result
 from ramify.lab.templates import render
 from ramify.version import VERSION
 
@@ -65,7 +66,7 @@ class Page:
     """Figures by the names of their exhibits; those that were not drawn are left out"""
     remarks: Sequence[str] = ()
     problems: Sequence[Problem] = ()
-    results: int = 0
+    results: Sequence[Result] = ()
 
     def values(self) -> dict[str, Any]:
         """What the templates need."""
@@ -83,7 +84,8 @@ class Page:
             "drawings": self.drawings,
             "footnotes": Footnotes(exhibits),
             "texts": texts(),
-            "results": self.results,
+            "results": len(self.results),
+            "split": " and ".join(dict.fromkeys(result.split for result in self.results)),
             "version": VERSION,
         }
 

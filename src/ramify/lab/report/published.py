@@ -12,6 +12,9 @@ from msgspec import Struct
 from ramify.lab.results.schema import Result
 from ramify.lab.results.spread import Spread
 
+CHANGES = ("compound", "pre_norm", "unit_rows")
+"""Options that make another grammar of a published one"""
+
 
 class System(Struct, frozen=True):
     """One published system: F1 by treebank, and recall by label on WSJ."""
@@ -93,7 +96,8 @@ class Published(Struct, frozen=True):
         settings = result.settings or {}
         family = result.model if result.is_baseline else settings.get("model")
         # A changed activation or a compound grammar is another system than the published one of its family.
-        if settings.get("compound") is True or settings.get("activation", "relu") != "relu":
+        changed = any(settings.get(name) is True for name in CHANGES) or settings.get("activation", "relu") != "relu"
+        if changed or result.split != "test":
             return None
         for system in self.systems:
             same_decoder = result.is_baseline or system.decoder == result.decoder

@@ -15,14 +15,14 @@ from ramify.lab.report.sections.gold_labels import induced
 from ramify.lab.report.sections.labels_and_lengths import by_label, by_length
 from ramify.lab.report.sections.number_of_symbols import symbols
 from ramify.lab.report.sections.scores import across, agreement, scores
-from ramify.lab.report.sections.training_cost import cost, curves, every_run
+from ramify.lab.report.sections.training_cost import cost, curves, every_run, use_of_symbols
 from ramify.lab.report.summary import summary
 from ramify.lab.results.collection import Collection, Problem
 from ramify.lab.results.find_results import collect_results
 from ramify.storage.files import contents, write_atomically
 from ramify.storage.locks import locked_folder
 
-SECTIONS = (scores, across, agreement, symbols, by_label, by_length, induced, cost, curves, every_run)
+SECTIONS = (scores, across, agreement, symbols, use_of_symbols, by_label, by_length, induced, cost, curves, every_run)
 """In the order of the page."""
 PAGE, MARKDOWN, TABLES, FIGURES = "index.html", "report.md", "tables", "figures"
 NO_FIGURES = (
@@ -73,7 +73,7 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
         if exhibit.table:
             made[f"{TABLES}/{exhibit.name}.csv"] = exhibit.table.as_csv().encode()
     notes = [] if has_figures else [NO_FIGURES]
-    page = Page(study.title, summary(study), sections, drawings, notes, study.problems, len(study.results))
+    page = Page(study.title, summary(study), sections, drawings, notes, study.problems, study.results)
     # The page last: whoever sees it finds every file that it belongs to.
     for name, content in (made | {MARKDOWN: page.as_markdown().encode(), PAGE: page.as_html().encode()}).items():
         write_atomically(out / name, content)

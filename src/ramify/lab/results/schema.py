@@ -92,6 +92,8 @@ class DataRecord(Struct, frozen=True):
     sha256: dict[str, str]
     """Of the files of the splits"""
     words: str = "auto"
+    split: str = "test"
+    """The one that is scored"""
 
 
 class PlanRecord(Struct, frozen=True, omit_defaults=True):

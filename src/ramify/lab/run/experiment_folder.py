@@ -60,6 +60,11 @@ def check_same(out: Path, plan: Plan) -> None:
                 f"{out}: was begun with words = {then.words!r} for {name}, not {data.words!r}; set it back, or give "
                 "another --out."
             )
+        if data is not None and then.split != data.scored:
+            raise RamifyError(
+                f"{out}: holds scores of the {then.split} set of {name}, not of the {data.scored} set; give another "
+                "--out."
+            )
     for run in plan.runs.values():
         _check_same_run(out / run.path, run, plan.threads)
 

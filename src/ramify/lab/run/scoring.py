@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from ramify.parser.base import TreeParser
     from ramify.parser.ensemble import Ensemble
 
-SPLIT = "test"
 
-
-def model_result(parser: TreeParser, gold: Gold | None, run: Run, decoder: str, training: dict[str, Any]) -> Result:
+def model_result(
+    parser: TreeParser, gold: Gold | None, data: DataSet, run: Run, decoder: str, training: dict[str, Any]
+) -> Result:
     """Everything about the parses of a model, or of an average, by one decoder; `training` is how it came about.
 
     Without gold trees there are no scores.
@@ -49,7 +49,7 @@ def model_result(parser: TreeParser, gold: Gold | None, run: Run, decoder: str, 
             "sentence_f1": _sentence_f1(gold, [prediction]),
         }
     about = {"seed": run.seed, "decoder": decoder, "settings": run.settings}
-    return _result("model", run.data, run.model, **about, **scored, **training)
+    return _result("model", data, run.model, **about, **scored, **training)
 
 
 def _induced(prediction: Prediction, gold: Gold) -> Induced:
@@ -60,37 +60,37 @@ def _induced(prediction: Prediction, gold: Gold) -> Induced:
     return msgspec.convert(counted.as_record(), Induced)
 
 
-def baseline_result(name: str, data: str, gold: Gold) -> Result:
+def baseline_result(name: str, data: DataSet, gold: Gold) -> Result:
     """The same of trees that need no model."""
     predictions = baseline_predictions(name, gold)
     evaluation = mean_of_runs([score(gold, each) for each in predictions], predictions[0].system)
     return _result("baseline", data, name, evaluation=evaluation, sentence_f1=_sentence_f1(gold, predictions))
 
 
-def _result(kind: Literal["model", "baseline"], data: str, model: str, **facts: Any) -> Result:
+def _result(kind: Literal["model", "baseline"], data: DataSet, model: str, **facts: Any) -> Result:
     return Result(
         format=FORMAT,
         version=VERSION,
         kind=kind,
-        data=data,
+        data=data.name,
         model=model,
-        split=SPLIT,
+        split=data.scored,
         machine=Machine(_processor(), os.cpu_count()),
         **facts,
     )
 
 
 def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
-    """The test set; which leaves are words the rule of the training set says, as for the models."""
-    test, train = data.split(SPLIT), data.split("train")
-    assert test is not None
+    """The set to score; which leaves are words the rule of the training set says, as for the models."""
+    trees, train = data.split(data.scored), data.split("train")
+    assert trees is not None
     assert train is not None
     if rule is None and data.words != "auto":
         rule = WordRule.from_name(data.words)
     elif rule is None:
         corpus = train if isinstance(train, Corpus) else read_sentences(train)
         rule = word_rule_for(corpus) if corpus.has_trees else None
-    return load_gold(test, rule)
+    return load_gold(trees, rule)
 
 
 def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[str, Any]:

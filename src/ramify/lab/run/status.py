@@ -22,8 +22,8 @@ class Status:
     epochs: int | None = None
     dev_perplexity: float | None = None
     dev_f1: float | None = None
-    test_f1: float | None = None
-    """By the first decoder"""
+    f1: float | None = None
+    """Of the set that is scored, by the first decoder"""
     seconds_left: float | None = None
     """Of training"""
     vocabulary: str = ""
@@ -61,7 +61,7 @@ class Status:
         self.state, self.seconds_left = "finished", None
         if result is None:
             return
-        self.test_f1 = None if result.evaluation is None else result.f1
+        self.f1 = None if result.evaluation is None else result.f1
         if result.epochs:  # which an average does not have
             last = result.epochs[-1]
             self.resume([epoch for epoch in result.epochs if epoch.epoch == last.best_epoch])

@@ -17,7 +17,7 @@ from ramify.evaluation.coverage import NOT_COMPARABLE
 from ramify.lab.run.status import Status
 from ramify.lab.run.worker_process import Event
 
-HEADS = ("run", "state", "epoch", "dev perplexity", "dev S-F1", "test S-F1", "time left")
+HEADS = ("run", "state", "epoch", "dev perplexity", "dev S-F1", "S-F1", "time left")
 COLOURS = {"finished": "green", "failed": "red", "stopped": "yellow", "waiting": "dim"}
 AROUND = 8
 """Lines of the terminal that are not rows of the table."""
@@ -69,7 +69,7 @@ def told(status: Status, event: Event, lines: bool) -> str | None:
         reached = "" if perplexity is None else f", perplexity {perplexity:.1f} on dev"
         return f"{status.name}: epoch {status.epoch} of {status.epochs}{reached}{f1} ({seconds:.0f} s)"
     if kind == "finished":
-        return f"{status.name}: finished" + ("" if status.test_f1 is None else f", S-F1 {status.test_f1:.2f} on test")
+        return f"{status.name}: finished" + ("" if status.f1 is None else f", S-F1 {status.f1:.2f}")
     return None
 
 
@@ -112,5 +112,5 @@ def _figures(status: Status) -> Iterator[str]:
     yield "" if status.epoch is None else f"{status.epoch}/{status.epochs}"
     yield "" if status.dev_perplexity is None else f"{status.dev_perplexity:.1f}"
     yield "" if status.dev_f1 is None else f"{status.dev_f1:.1f}"
-    yield "" if status.test_f1 is None else f"{status.test_f1:.2f}"
+    yield "" if status.f1 is None else f"{status.f1:.2f}"
     yield "" if status.seconds_left is None else str(timedelta(seconds=round(status.seconds_left)))

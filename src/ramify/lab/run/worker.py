@@ -107,7 +107,7 @@ def _score_baselines(job: Job, report: Report) -> None:
     report("state", state="scoring")
     gold = gold_of(job.data)
     for name in job.baselines:
-        _write(folder / f"{name}.json", baseline_result(name, job.data.name, gold))
+        _write(folder / f"{name}.json", baseline_result(name, job.data, gold))
 
 
 def _train_and_score(job: Job, run: Run, report: Report) -> None:
@@ -139,7 +139,7 @@ def _train_and_score(job: Job, run: Run, report: Report) -> None:
     gold = gold_of(job.data, parser.word_rule) if job.data.is_scored else None
     for decoder in run.decoders:
         report("state", state=f"scoring {decoder}")
-        _write(result_file(folder, decoder), model_result(parser, gold, run, decoder, training))
+        _write(result_file(folder, decoder), model_result(parser, gold, job.data, run, decoder, training))
 
 
 def _score_average(job: Job, run: Run, report: Report) -> None:
@@ -158,7 +158,7 @@ def _score_average(job: Job, run: Run, report: Report) -> None:
     if gold is None:
         about["agreement"] = agreement_on_dev(ensemble, job.data, Path(next(iter(job.others.values()))))
     for decoder in run.decoders:
-        _write(result_file(folder, decoder), model_result(ensemble, gold, run, decoder, about))
+        _write(result_file(folder, decoder), model_result(ensemble, gold, job.data, run, decoder, about))
 
 
 def _named(folders: dict[str, str]) -> list[str]:

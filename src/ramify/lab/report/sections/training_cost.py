@@ -36,6 +36,25 @@ def cost(study: Collection) -> Section:
     return Section("cost", [Exhibit("cost", (), title, provenance(shown), Table(heads, parts))])
 
 
+def use_of_symbols(study: Collection) -> Section:
+    """Symbols used, and how alike their rules are, where that is known."""
+    parts: dict[str, list[Row]] = {}
+    shown: list[Result] = []
+    for data in study.datasets:
+        for model in study.models(data):
+            of = [result for result in study.of(data, model) if result.scores.rule_cosine is not None]
+            if of:
+                shown += of
+                used = spread(use.used for r in of if (use := r.scores.nonterminals_used))
+                cosine = spread(r.scores.rule_cosine for r in of)
+                parts.setdefault(data, []).append((model, Number(len(of), digits=0), mean(used), mean(cosine, 3)))
+    if not parts:
+        return Section("use-of-symbols", [])
+    table = Table(["model", "seeds", "nonterminals used", "rule cosine"], parts)
+    title = titled("Use of symbols", parts)
+    return Section("use-of-symbols", [Exhibit("use-of-symbols", (), title, provenance(shown), table)])
+
+
 def _cost_row(model: str, of: list[Result]) -> Row:
     parameters = next((r.parameters for r in of if r.parameters), None)
     return (
