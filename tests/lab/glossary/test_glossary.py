@@ -334,7 +334,7 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
     assert ramify("grammar", "-m", rules, "--out", out).returncode == 0
     assert out.read_text().startswith(begins)
     again = ramify("grammar", "-m", rules, "--out", out)
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "--overwrite" in again.stderr) == (2, True)
     assert ramify("grammar", "-m", rules, "--out", out, "--overwrite", "--format", "json").returncode == 0
     assert json.loads(out.read_text())["order"] == "expected use"
 
@@ -342,19 +342,19 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
 @pytest.mark.parametrize(
     ("arguments", "given", "message"),
     [
-        (["-"], "", "has no sentence of two words or more"),
-        (["-"], "dog\n\nnever seen\n", "has no sentence of two words or more"),
-        (["nowhere.txt"], "", "cannot be read"),
-        (["--overwrite"], "", "--overwrite is about a file"),
-        (["--out", "nowhere/a.html"], "", "there is no folder nowhere"),
-        (["--decoder", "viterbi"], "", "--decoder is about a text"),
-        (["--split-sentences"], "", "--split-sentences is about a text"),
-        (["--tokenise", "en"], "", "--tokenise is about a text"),
-        (["--input", "text"], "", "--input is about a text"),
-        (["--out", "grammar.pdf"], "", "should end in .txt, .md, .json, .html, .htm"),
-        (["--out", "grammar"], "", "or give --format"),
+        (["-"], "", "two words"),
+        (["-"], "dog\n\nnever seen\n", "two words"),
+        (["nowhere.txt"], "", "nowhere.txt"),
+        (["--overwrite"], "", "--overwrite"),
+        (["--out", "nowhere/a.html"], "", "nowhere"),
+        (["--decoder", "viterbi"], "", "--decoder"),
+        (["--split-sentences"], "", "--split-sentences"),
+        (["--tokenise", "en"], "", "--tokenise"),
+        (["--input", "text"], "", "--input"),
+        (["--out", "grammar.pdf"], "", ".txt, .md, .json, .html, .htm"),
+        (["--out", "grammar"], "", "--format"),
         (["--out", "-"], "", "--out needs the name of a file"),
-        (["--out", ".", "--format", "json"], "", "is a folder"),
+        (["--out", ".", "--format", "json"], "", ".: "),
         (["--symbols", "0"], "", "--symbols"),
         (["-", "--tokenise", "klingon!"], "the dog", "klingon"),
     ],
@@ -372,7 +372,7 @@ def test_a_link_stays_and_its_target_is_written(rules, tmp_path):
     assert ramify("grammar", "-m", rules, "--out", link).returncode == 0  # it led nowhere
     assert json.loads(target.read_text())["order"] == "expected use"
     target.write_text("mine")
-    assert "is there already" in ramify("grammar", "-m", rules, "--out", link).stderr
+    assert "--overwrite" in ramify("grammar", "-m", rules, "--out", link).stderr
     assert target.read_text() == "mine"
     assert ramify("grammar", "-m", rules, "--out", link, "--overwrite").returncode == 0
     assert link.is_symlink()
@@ -386,7 +386,7 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path, mo
     monkeypatch.setattr("os.access", lambda _, mode: not mode & os.W_OK)
     (tmp_path / "rules").write_text("not read")
     result = ramify("grammar", "-m", tmp_path / "rules", "--out", tmp_path / "a.json")
-    assert (result.returncode, "nothing can be written into" in result.stderr) == (2, True)
+    assert (result.returncode, str(tmp_path) in result.stderr) == (2, True)
 
 
 def test_a_real_treebank_has_the_purity_of_its_scores(data_folder):
