@@ -20,18 +20,16 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import Sentence
 from ramify.drawing.svg import STYLE
-from ramify.experiments.reading import read_plan
-from ramify.experiments.recipe import recipe_from
+from ramify.lab.plan.experiment_file import read_plan
+from ramify.lab.plan.recipe import recipe_from
+from ramify.lab.report.write_report import sections_of
+from ramify.lab.results.find_results import collect_results
 from ramify.naming import bundled_models
-from ramify.report.making import sections_of
-from ramify.report.reading import read_runs
-from ramify.report.render.csv import table_csv
-from ramify.report.tables import Table
 from ramify.training import fit
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
-from tests.report.made_up import FAMILIES, make_folder
+from tests.lab.made_results import FAMILIES, make_folder
 
 EXAMPLE = PROJECT / "docs" / "example"
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -168,10 +166,10 @@ def test_commands_and_python(place, monkeypatch):
 
 def test_the_example_report_is_that_of_its_results():
     report = EXAMPLE / "report"
-    blocks_of = [block for section in sections_of(read_runs(EXAMPLE)) for block in section.blocks]
-    tables = {block.name: table_csv(block) for block in blocks_of if isinstance(block, Table)}
+    exhibits = [exhibit for section in sections_of(collect_results(EXAMPLE)) for exhibit in section.exhibits]
+    tables = {exhibit.name: exhibit.table.as_csv() for exhibit in exhibits if exhibit.table}
     assert {path.stem: path.read_text() for path in (report / "tables").glob("*.csv")} == tables
-    figures = {block.name for block in blocks_of if not isinstance(block, Table)}
+    figures = {exhibit.name for exhibit in exhibits if exhibit.draw}
     assert {path.stem for path in (report / "figures").glob("*.svg")} == figures
     page = (report / "report.md").read_text()
     assert all(f"figures/{name}.svg" in page for name in figures)

@@ -37,8 +37,8 @@ from ramify.parser.parser import Parser
 from ramify.storage.ensemble_folder import StoredMember, save_ensemble
 
 TREES_WEIGHT = 0.25
-"""Of a member that has only trees beside members with posteriors: spans of 0 and 1 would outvote spans in between. On the
-dev sets of fr-sequoia and en-craft, averages gain with this weight and lose with equal ones (docs/better-trees.md)."""
+"""Of a member with only trees beside members with posteriors, which its spans of 0 and 1 would outvote. On the dev sets of
+fr-sequoia and en-craft, averages gain with this weight and lose with equal ones (docs/neural-parsers.md)."""
 DECODED_AT_ONCE = 64
 """Sentences of like length whose trees are found together"""
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ramify.book.contents import Book, Nonterminal, Preterminal, Text
-from ramify.book.facts import facts_of, share_of
-from ramify.book.making import Extent, count_text, make_book, rule_for_trees
 from ramify.corpus.streaming import SentenceStream
+from ramify.lab.glossary.describe import Extent, count_text, describe, rule_for_trees
+from ramify.lab.glossary.entries import Glossary as Entries
+from ramify.lab.glossary.entries import Nonterminal, Preterminal, Text
+from ramify.lab.glossary.facts import facts_of, share_of
 from ramify.parser import Parser
 from ramify.printing import printable
 from ramify.serve.limits import RefusedError
@@ -24,15 +25,15 @@ _EXTENT = Extent(symbols=1 << 30, examples=8, words=8, rules=6)
 class Glossary:
     """The symbols of one grammar by name."""
 
-    book: Book
+    entries: Entries
     symbols: dict[str, Nonterminal | Preterminal]
 
     @classmethod
     def of(cls, parser: Parser, name: str, text: Text | None) -> Glossary:
         """Of a grammar; an error for models without rules."""
-        book = make_book(parser, name, text, _EXTENT)
-        symbols: list[Nonterminal | Preterminal] = [*book.nonterminals, *book.preterminals]
-        return cls(book, {symbol.name: symbol for symbol in symbols})
+        entries = describe(parser, name, text, _EXTENT)
+        symbols: list[Nonterminal | Preterminal] = [*entries.nonterminals, *entries.preterminals]
+        return cls(entries, {symbol.name: symbol for symbol in symbols})
 
     def card(self, name: str) -> dict[str, Any]:
         """What is known of a symbol, in terms of JSON."""
@@ -65,9 +66,9 @@ class Glossary:
     def overview(self) -> dict[str, Any]:
         """All symbols with their shares, and what must be known to read them."""
         return {
-            "remarks": list(self.book.remarks()),
-            "nonterminals": [{"name": each.name, "share": each.share} for each in self.book.nonterminals],
-            "preterminals": [{"name": each.name, "share": each.share} for each in self.book.preterminals],
+            "remarks": list(self.entries.remarks()),
+            "nonterminals": [{"name": each.name, "share": each.share} for each in self.entries.nonterminals],
+            "preterminals": [{"name": each.name, "share": each.share} for each in self.entries.preterminals],
         }
 
 

@@ -1,4 +1,4 @@
-"""Experiments, reports, the book of a grammar, files, the command line."""
+"""Experiments, reports, descriptions of grammars, files, the command line."""
 
 from tests.mutation.mutants import Group, Mutant
 
@@ -6,10 +6,10 @@ GROUPS = (
     Group(
         "experiments",
         (
-            "experiments/test_plan.py",
-            "experiments/test_table.py",
-            "experiments/test_stopping.py",
-            "experiments/test_running.py",
+            "lab/plan/test_experiment_file.py",
+            "lab/run/test_status_display.py",
+            "lab/run/test_stopping.py",
+            "lab/run/test_runner.py",
         ),
         (
             Mutant("Plan.runs", "(*earlier.decoders, *run.decoders) if earlier else run.decoders", "run.decoders"),
@@ -20,8 +20,8 @@ GROUPS = (
                 equivalent="runs come again, and whoever asks for them merges those of one name into the first",
             ),
             Mutant("Plan._in_order", "group.seeds[place : place + 1]", "group.seeds"),
-            Mutant("DataSet.as_record", "Path(self.source).name", "self.source"),
-            Mutant("Status.finish", '["best_epoch"] - 1', '["best_epoch"] - 2'),
+            Mutant("DataSet.as_record", 'self.files["train"].parent.name', 'str(self.files["train"].parent)'),
+            Mutant("Status.finish", "epoch.epoch == last.best_epoch", "epoch.epoch == last.epoch"),
             Mutant("Status.at_work", '"finished", "stopped", "failed"', '"finished", "stopped"'),
             Mutant("_urgency", '{"failed": 1, "stopped": 2', '{"failed": 3, "stopped": 2'),
             Mutant("_sentence_f1", "100 * np.mean(f1, axis=0)", "100 * f1[0]"),
@@ -33,11 +33,11 @@ GROUPS = (
     Group(
         "report",
         (
-            "report/test_published.py",
-            "report/test_contents.py",
-            "report/test_reading.py",
-            "report/test_page.py",
-            "report/test_render.py",
+            "lab/report/test_published.py",
+            "lab/report/test_sections.py",
+            "lab/report/test_pages.py",
+            "lab/results/test_find_results.py",
+            "lab/report/test_write_report.py",
         ),
         (
             Mutant("spread", "pstdev(known) if len(known) > 1 else None", "0.0"),
@@ -52,19 +52,23 @@ GROUPS = (
                 "[*(d for d in DECODERS if d in names), *sorted(names.difference(DECODERS))]",
                 "sorted(names)",
             ),
-            Mutant("Runs.units", "larger = any(results < others for _, _, others in found)", "larger = False"),
-            Mutant("Runs.looks", "next(number for number in count() if number not in taken)", "0"),
+            Mutant("Collection.units", "larger = any(results < others for _, _, others in found)", "larger = False"),
+            Mutant("Collection.looks", "next(number for number in count() if number not in taken)", "0"),
             Mutant("System.has_size_of", 'self.preterminals in (None, settings.get("preterminals"))', "True"),
             Mutant("Published._system", "any(settings.get(name) is True for name in CHANGES) or ", ""),
             Mutant("Published._system", ' or result.split != "test"', ""),
             Mutant("Published.treebank", 'data.lower().replace("_", "-")', "data.lower()"),
-            Mutant("run_folder", '".." in relative.parts', "False"),
+            Mutant("Run.__post_init__", '".." in Path(self.path).parts', "False"),
+            Mutant("read_result", "0 <= result.f1 <= 100 + 1e-6", "0 <= result.f1"),
+            Mutant("_with_scores_or_none", '"scores" not in evaluation', "False"),
+            Mutant("Footnotes.__init__", "count > 1", "count > 2"),
+            Mutant("markdown", '.replace("<", "&lt;")', ""),
             Mutant("_state", "'s' * (epochs != 1)", "'s'"),
         ),
     ),
     Group(
-        "book",
-        ("test_book.py", "models/test_lookup.py"),
+        "glossary",
+        ("lab/glossary/test_glossary.py", "models/test_lookup.py"),
         (
             Mutant("percent", "0 < share < 0.0005", "0 < share < 0"),
             Mutant("count_text", "analysis.failure is not None", "False"),
@@ -110,7 +114,7 @@ GROUPS = (
     Group(
         "files and command line",
         (
-            "experiments/test_stopping.py",
+            "lab/run/test_stopping.py",
             "test_whole_sentences.py",
             "test_cli.py",
             "test_bad_inputs.py",
