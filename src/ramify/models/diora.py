@@ -63,7 +63,20 @@ class DIORA(Model):
         self.root = nn.Parameter(torch.empty(1, width))
         self.to_words = nn.Linear(embedding, width, bias=False)
         """M"""
+        self._initialise()
+
+    def _initialise(self) -> None:
+        """Matrices are Xavier-uniform, embeddings and S are drawn from N(0, 1), as all numbers are by the authors.
+
+        Xavier's bound for a table of thousands of words is so small that, beside the bias, all words had the same leaf.
+        Then a split score depends only on the widths of the parts: nearly all trees were left or right branching.
+        """
         initialise(self, "xavier-uniform")
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+        for table in (self.embedding.weight, self.inside.score, self.outside.score):
+            nn.init.normal_(table)
 
     def objective(
         self,
