@@ -142,7 +142,9 @@ def serve_briefly(words: list[str]) -> None:
         for line in server.stderr:
             said.append(line)
             if " at http://" in line:
-                server.terminate()
+                break
+        server.terminate()
+        said += server.stderr
         assert server.wait(120) == 0, "".join(said)
 
 
