@@ -47,7 +47,7 @@ def experiment(
         from ramify.lab.run.data_check import check_data
         from ramify.lab.run.experiment_folder import check_folder, check_same
         from ramify.lab.run.runner import check_jobs, run_experiment, survey
-        from ramify.lab.run.status_display import experiment_progress, status_table
+        from ramify.lab.run.status import experiment_progress, status_table
         from ramify.terminal import results_console
 
     if show:

@@ -44,7 +44,7 @@ def focus(
     """
     with importing():
         from ramify.lab.run.focus import prepare_focus, run_focus, stage_table
-        from ramify.lab.run.status_display import experiment_progress, status_table
+        from ramify.lab.run.status import experiment_progress, status_table
         from ramify.terminal import results_console
 
     planned = prepare_focus(data, out, recipe, settings, minutes, jobs)

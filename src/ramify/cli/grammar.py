@@ -137,7 +137,7 @@ def _plain(glossary: Glossary, format: Format) -> str:
 
 
 def _print(glossary: Glossary, console: Console) -> None:
-    from ramify.lab.glossary.terminal_page import in_terminal
+    from ramify.lab.glossary.pages import in_terminal
 
     for part in in_terminal(glossary):
         console.print(part)

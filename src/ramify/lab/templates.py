@@ -1,4 +1,4 @@
-"""Templates of pages in which every value is escaped for the language of the page: HTML, Markdown or LaTeX."""
+"""Templates in which every value is escaped for the language of the page: HTML, Markdown, LaTeX, or plain text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def render(name: str, /, **values: Any) -> str:
 
 @cache
 def _environment(language: str) -> Environment:
-    escape: Callable[[str], str] = {"html": html, "md": markdown, "tex": latex}[language]
+    languages: dict[str, Callable[[str], str]] = {"html": html, "md": markdown, "tex": latex, "txt": str}
+    escape = languages[language]
     # Braces are LaTeX's own.
     marks: Any = {"variable_start_string": "<<", "variable_end_string": ">>", "block_start_string": "<%",
              "block_end_string": "%>", "comment_start_string": "<#", "comment_end_string": "#>"}  # fmt: skip

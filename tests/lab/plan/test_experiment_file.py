@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.lab.plan.data_sets import _files
-from ramify.lab.plan.experiment import settings_of
+from ramify.lab.plan.experiment import _files, settings_of
 from ramify.lab.plan.experiment_file import presets, read_plan
 from ramify.lab.results.schema import as_record
 from ramify.lab.run.data_check import check_data
@@ -343,7 +342,7 @@ def test_data_that_may_not_be_read_is_told(tmp_path, monkeypatch):
     plan = read_plan(path)
     message = r"train\.trees: .*Permission denied"
     with monkeypatch.context() as locked:
-        for opens in ("ramify.corpus.lines.FileIO", "ramify.lab.plan.data_sets.Path.open"):
+        for opens in ("ramify.corpus.lines.FileIO", "ramify.lab.plan.experiment.Path.open"):
             locked.setattr(opens, refuse)
         with pytest.raises(RamifyError, match=message):
             _files(tmp_path / "treebank", "here")

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from ramify.lab.report.figures.heat_map import draw_heat_map
-from ramify.lab.report.figures.line_plots import draw_curves, draw_lengths, draw_symbols
+from ramify.lab.report.figures.plots import draw_curves, draw_heat_map, draw_lengths, draw_symbols
 from ramify.lab.report.figures.style import Systems, drawing, look, rendered
-from ramify.lab.results.spread import Spread, spread
+from ramify.lab.results.schema import Spread, spread
 
 pytestmark = pytest.mark.needs("plot")
 

@@ -9,14 +9,11 @@ import pytest
 
 from ramify.lab.report.exhibit import Number
 from ramify.lab.report.pages import Page
-from ramify.lab.report.sections.gold_labels import heat, pure_symbols
-from ramify.lab.report.sections.labels_and_lengths import by_label, by_length, disjoint
-from ramify.lab.report.sections.number_of_symbols import find_series, symbols
+from ramify.lab.report.sections.gold_labels import by_label, by_length, disjoint, heat, pure_symbols
 from ramify.lab.report.sections.scores import across, scores
-from ramify.lab.report.sections.training_cost import cost, every_run, use_of_symbols
+from ramify.lab.report.sections.training import cost, every_run, find_series, symbols, use_of_symbols
 from ramify.lab.results.collection import chosen_run
-from ramify.lab.results.schema import Induced
-from ramify.lab.results.spread import spread
+from ramify.lab.results.schema import Induced, spread
 from tests.lab.made_results import planned, tiny, write_plan
 from tests.lab.made_results import scores as scored
 from tests.lab.report.looking import baseline, made, rows, table_of

@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from ramify.lab.results.schema import Result
-from ramify.lab.run.status import Status
-from ramify.lab.run.status_display import experiment_progress, status_table
+from ramify.lab.run.status import Status, experiment_progress, status_table
 from tests.lab.made_results import tiny
 
 RECORD = {"epoch": 1, "dev_perplexity": 81.25, "dev_f1": 30.0, "best_epoch": 1, "seconds": 3.0}

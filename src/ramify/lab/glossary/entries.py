@@ -1,16 +1,17 @@
-"""The entries of a glossary, whatever they are printed on."""
+"""The entries of a glossary and the facts in them, whatever they are printed on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from ramify.evaluation.induced import Induced
 from ramify.evaluation.subtypes import Subtype
+from ramify.lab.templates import render
 from ramify.models.delexicalised import LEVELS
 from ramify.models.lookup import MOST_SOLVED
 from ramify.version import VERSION
@@ -116,44 +117,11 @@ class Glossary:
     compound: bool = False
     lexicalised: bool = False
 
-    def remarks(self) -> Iterator[str]:
+    def remarks(self) -> list[str]:
         """What a reader must know, a sentence or two each."""
-        n, p = self.sizes
-        shown = f"Shown are {_of(self.nonterminals, n, 'nonterminal')} and {_of(self.preterminals, p, 'preterminal')}"
-        if self.text is None:
-            yield f"{shown}, {_ORDERS[self.order]}."
-            if self.expected_words is not None:
-                yield f"A sentence drawn from the grammar has {self.expected_words:,.1f} words on average."
-        else:
-            yield from self._remarks_on_text(self.text, shown)
-        if self.compound:
-            yield (
-                "The rules of a compound grammar differ from sentence to sentence; rules and words of preterminals "
-                "are those at z = 0."
-            )
-        if self.lexicalised:
-            yield (
-                "The rules of a lexicalised grammar depend on head words; those shown are averages over the head words "
-                "that a nonterminal has in derivations drawn from the grammar. Heads, and words of preterminals, are "
-                f"those found in the first {LEVELS} levels of such derivations."
-            )
-
-    def _remarks_on_text(self, text: Text, shown: str) -> Iterator[str]:
-        induced = text.induced
-        usage, tag_usage = induced.usage, induced.tag_usage
-        yield (
-            f"{_counted(induced.sentences, 'sentence')} of {text.source} {'has' if induced.sentences == 1 else 'have'} "
-            f"{_counted(sum(usage.values()), 'constituent')} of two words or more and "
-            f"{_counted(sum(tag_usage.values()), 'word')}; {_counted(len(usage), 'nonterminal')} and "
-            f"{_counted(len(tag_usage), 'preterminal')} are used. {shown}, {_ORDERS[self.order]}."
-        )
-        if text.not_derived:
-            yield f"Sentences left out because the grammar cannot derive them: {text.not_derived:,}."
-        if induced.purity is not None and induced.entropy is not None:
-            yield (
-                f"Of the correctly predicted constituents {percent(induced.purity)} have the gold label that their "
-                f"nonterminal goes with most often (purity); H(label | nonterminal) is {induced.entropy:.2f} bits."
-            )
+        return render(
+            "glossary/templates/remarks.txt", glossary=self, percent=percent, levels=LEVELS, most=MOST_SOLVED
+        ).splitlines()
 
     def as_record(self) -> dict[str, object]:
         """In terms of JSON; what was counted in the text is there for all symbols, shown or not."""
@@ -161,7 +129,7 @@ class Glossary:
         return {
             "made_by": f"ramify {VERSION}",
             "model": self.model,
-            "remarks": list(self.remarks()),
+            "remarks": self.remarks(),
             "order": self.order,
             "text": None
             if text is None
@@ -172,30 +140,11 @@ class Glossary:
         }
 
 
-_ORDERS = {
-    "use": "the most used first",
-    "expected use": "in the order of their expected use in a sentence drawn from the grammar",
-    "number": "in the order of their numbers: how often each is expected is not known, as sentences drawn from the "
-    "grammar have no finite expected length (or one so long that rounding may have caused it) or it has more than "
-    f"{MOST_SOLVED:,} nonterminals",
-}
-
-
 def percent(share: float) -> str:
     """`share`, a part of one, for a reader; written together, so that no line breaks in between."""
     if 0 < share < 0.0005:
         return "<0.1%"
     return f"{100 * share:.0f}%" if share >= 0.0995 else f"{100 * share:.1f}%"
-
-
-def _of(shown: Sequence[Symbol], total: int, what: str) -> str:
-    if total == 1:
-        return f"the only {what}"
-    return f"all {total:,} {what}s" if len(shown) == total else f"{len(shown):,} of {total:,} {what}s"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _record(symbol: Nonterminal | Preterminal) -> dict[str, Any]:
@@ -213,3 +162,73 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_rounded(each) for each in value]
     return round(value, 6) if isinstance(value, float) else value
+
+
+MOST_GOLD = 4
+"""How many gold labels of a symbol are shown"""
+
+
+class Piece(NamedTuple):
+    """A word, phrase or label, and a number that goes with it."""
+
+    text: str
+    number: str = ""
+
+
+class Fact(NamedTuple):
+    """One line about a symbol."""
+
+    name: str
+    pieces: Sequence[Piece]
+
+    @property
+    def separator(self) -> str:
+        """Phrases hold spaces, and may hold commas."""
+        return " / " if self.name in ("phrases", "two words") else ", "
+
+
+def facts_of(symbol: Nonterminal | Preterminal) -> Iterator[Fact]:
+    """All but the rules; what is not known is left out."""
+    for fact in _nonterminal(symbol) if isinstance(symbol, Nonterminal) else _preterminal(symbol):
+        if fact.pieces:
+            yield fact
+
+
+def _nonterminal(symbol: Nonterminal) -> Iterator[Fact]:
+    correct = sum(count for _, count in symbol.gold)
+    of_how_many = [Piece("of", f"{correct:,} correct")] if correct else []
+    yield Fact("gold labels", _percents(symbol.gold_shares[:MOST_GOLD]) + of_how_many)
+    yield Fact("heads", _percents(symbol.heads))
+    for side, words in zip(("left", "right"), symbol.dependents, strict=True):
+        yield Fact(f"dependents on the {side}", _percents(words))
+    yield Fact("phrases", [Piece(phrase, f"×{count:,}" if count > 1 else "") for phrase, count in symbol.phrases])
+    yield Fact("two words", [Piece(phrase) for phrase, _ in symbol.pairs])
+    yield Fact("first words", _shares(symbol.first_words, symbol.count))
+    yield Fact("last words", _shares(symbol.last_words, symbol.count))
+
+
+def _preterminal(symbol: Preterminal) -> Iterator[Fact]:
+    yield Fact("gold tags", _percents(symbol.gold_shares[:MOST_GOLD]))
+    yield Fact("words", _percents(symbol.words))
+
+
+def share_of(symbol: Symbol) -> str:
+    """How much it is used, in words; empty where that is not known."""
+    if symbol.share is None:
+        return ""
+    what = "constituents" if isinstance(symbol, Nonterminal) else "words"
+    counted = f" ({symbol.count:,})" if symbol.count is not None else ""
+    return f"{percent(symbol.share)} of {what}{counted}"
+
+
+def distinctive(first_words: Counted) -> str:
+    """The first words of a subtype."""
+    return ", ".join(f"{word} ×{count:,}" for word, count in first_words) or "nothing tells it apart"
+
+
+def _percents(pairs: Probable) -> list[Piece]:
+    return [Piece(name, percent(share)) for name, share in pairs]
+
+
+def _shares(counts: Counted, total: int | None) -> list[Piece]:
+    return _percents(tuple((word, count / (total or 1)) for word, count in counts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from graphlib import CycleError, TopologicalSorter
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,8 +13,7 @@ from msgspec import Meta, Struct
 
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES, check_baseline
-from ramify.lab.plan.data_sets import DataSet, data_sets
-from ramify.lab.plan.experiment import Plan, planned_average, planned_run
+from ramify.lab.plan.experiment import DataSet, Plan, data_sets, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
     Seed,
     SettingsTable,
@@ -245,14 +245,10 @@ def _check_teachers(where: str, models: Mapping[str, _Model]) -> None:
                 raise RamifyError(f"{where}: the {kind} of {name}, {unknown(other, models)}")
             if models[other].members:
                 raise RamifyError(f"{where}: the {kind} of {name} is {other}, an average; name its members instead.")
-        reached, ahead = set[str](), list(about.needs)
-        while ahead:
-            other = ahead.pop()
-            if other == name:
-                raise RamifyError(f"{where}: {name} is among its own teachers; leave it out there.")
-            if other not in reached:
-                reached.add(other)
-                ahead += models[other].needs
+    try:
+        TopologicalSorter({name: about.needs for name, about in models.items()}).prepare()
+    except CycleError as error:
+        raise RamifyError(f"{where}: {error.args[1][0]} is among its own teachers; leave it out there.") from error
 
 
 def _check_needs(where: str, groups: Sequence[Group]) -> None:

@@ -15,8 +15,7 @@ from msgspec import Meta, Struct
 
 from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError
-from ramify.lab.plan.data_sets import DataSet, looks_like_trees
-from ramify.lab.plan.experiment import Plan, planned_average, planned_run
+from ramify.lab.plan.experiment import DataSet, Plan, looks_like_trees, planned_average, planned_run
 from ramify.lab.plan.toml_file import Seed, SettingsTable, check_name, checked, located, name_from, read_toml, split
 from ramify.lab.results.schema import Group, Run, run_name
 from ramify.models import FAMILIES

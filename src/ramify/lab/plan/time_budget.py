@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ramify.errors import RamifyError
-from ramify.lab.plan.data_sets import DataSet
+from ramify.lab.plan.experiment import DataSet
 from ramify.lab.plan.recipe import Grammars, Recipe
 from ramify.models import FAMILIES
 from ramify.training.data import Data, prepare

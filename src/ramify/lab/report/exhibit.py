@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.lab.results.spread import Spread
+from ramify.lab.results.schema import Spread
 
 
 @dataclass(frozen=True)

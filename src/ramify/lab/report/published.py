@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ramify.lab.results.schema import Result
-from ramify.lab.results.spread import Spread
+from ramify.lab.results.schema import Result, Spread
 
 CHANGES = ("compound", "pre_norm", "unit_rows")
 """Options that make another grammar of a published one"""

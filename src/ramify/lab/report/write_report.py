@@ -10,13 +10,10 @@ from pathlib import Path
 from ramify.errors import RamifyError
 from ramify.lab.report.exhibit import Exhibit, Section, file_name
 from ramify.lab.report.figures.style import Drawing, drawing, rendered
-from ramify.lab.report.pages import GENERATOR, Page, table_latex
-from ramify.lab.report.sections.gold_labels import induced
-from ramify.lab.report.sections.labels_and_lengths import by_label, by_length
-from ramify.lab.report.sections.number_of_symbols import symbols
+from ramify.lab.report.pages import GENERATOR, Page, summary, table_latex
+from ramify.lab.report.sections.gold_labels import by_label, by_length, induced
 from ramify.lab.report.sections.scores import across, agreement, scores
-from ramify.lab.report.sections.training_cost import cost, curves, every_run, use_of_symbols
-from ramify.lab.report.summary import summary
+from ramify.lab.report.sections.training import cost, curves, every_run, symbols, use_of_symbols
 from ramify.lab.results.collection import Collection, Problem
 from ramify.lab.results.find_results import collect_results
 from ramify.storage.files import contents, write_atomically

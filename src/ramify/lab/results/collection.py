@@ -9,8 +9,7 @@ from itertools import count
 from typing import Literal
 
 from ramify.evaluation.baselines import BASELINES
-from ramify.lab.results.schema import Group, Result
-from ramify.lab.results.spread import Spread, spread
+from ramify.lab.results.schema import Group, Result, Spread, spread
 
 DECODERS = ("mbr", "viterbi")
 """The order in which decoders are shown, others after them; details are those of the first that a run has."""

@@ -8,7 +8,10 @@ still load.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -17,8 +20,26 @@ from msgspec import Struct
 from ramify.errors import RamifyError, shortened
 from ramify.evaluation.report import Evaluation
 from ramify.evaluation.subtypes import Subtype
-from ramify.lab.results.spread import Spread
 from ramify.printing import printable
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean, biased standard deviation (divided by the number of runs) and maximum."""
+
+    mean: float
+    std: float | None
+    """None of a single run"""
+    best: float
+
+
+def spread(values: Iterable[float | None]) -> Spread | None:
+    """Of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return Spread(fmean(known), pstdev(known) if len(known) > 1 else None, max(known))
+
 
 FORMAT = 1
 LARGEST_FILE = 64 << 20

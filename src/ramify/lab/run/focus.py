@@ -14,13 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from ramify.errors import RamifyError
-from ramify.lab.plan.data_sets import DataSet
-from ramify.lab.plan.experiment import Plan
+from ramify.lab.plan.experiment import DataSet, Plan
 from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
 from ramify.lab.results.places import RUNS, result_file
-from ramify.lab.results.schema import FORMAT, Result, Run, as_record, read_record
-from ramify.lab.results.spread import Spread, spread
+from ramify.lab.results.schema import FORMAT, Result, Run, Spread, as_record, read_record, spread
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment, survey
 from ramify.lab.run.status import Status

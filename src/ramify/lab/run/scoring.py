@@ -21,7 +21,7 @@ from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.induced import count_induced
 from ramify.evaluation.report import mean_of_runs, score
 from ramify.evaluation.spans import count_spans
-from ramify.lab.plan.data_sets import DataSet
+from ramify.lab.plan.experiment import DataSet
 from ramify.lab.results.schema import FORMAT, Induced, Machine, Result, Run
 from ramify.lab.run.experiment_folder import epochs_done
 from ramify.version import VERSION

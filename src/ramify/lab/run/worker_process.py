@@ -16,7 +16,7 @@ from typing import IO, Any
 import msgspec
 from msgspec import Struct
 
-from ramify.lab.plan.data_sets import DataSet
+from ramify.lab.plan.experiment import DataSet
 from ramify.lab.results.schema import Run
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ramify.lab.results.spread import Spread
+from ramify.lab.results.schema import Spread
 
 COLUMN, PAGE = 3.4, 7.0
 """Widths in inches of a figure in one column of a paper, and across both."""

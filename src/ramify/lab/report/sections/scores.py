@@ -6,7 +6,7 @@ from functools import partial
 from statistics import fmean
 
 from ramify.lab.report.exhibit import Cell, Exhibit, Number, Row, Section, Table, best, mean, number, titled
-from ramify.lab.report.figures.dot_plot import draw_dots
+from ramify.lab.report.figures.plots import draw_dots
 from ramify.lab.report.figures.style import Systems
 from ramify.lab.report.notes import (
     bound_note,
@@ -18,8 +18,7 @@ from ramify.lab.report.notes import (
 )
 from ramify.lab.report.published import published
 from ramify.lab.results.collection import Collection, TableGroup, decoders_of, perplexity_of
-from ramify.lab.results.schema import Result
-from ramify.lab.results.spread import spread
+from ramify.lab.results.schema import Result, spread
 
 
 def scores(study: Collection) -> Section:

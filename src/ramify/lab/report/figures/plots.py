@@ -1,4 +1,4 @@
-"""Scores over sentence lengths, epochs and numbers of symbols."""
+"""The figures: systems as marks in bands, lines over lengths, epochs and numbers of symbols, and heat maps."""
 
 from __future__ import annotations
 
@@ -6,8 +6,45 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-from ramify.lab.report.figures.style import COLUMN, PAGE, Systems, errors, legend_below, look, means, new_figure
-from ramify.lab.results.spread import Spread
+from ramify.lab.report.figures.style import (
+    COLUMN,
+    PAGE,
+    Systems,
+    errors,
+    legend_below,
+    look,
+    means,
+    new_figure,
+    shortened,
+)
+from ramify.lab.results.schema import Spread
+
+
+def draw_dots(
+    bands: Mapping[str, str], values: Mapping[str, Mapping[str, Spread | None]], systems: Systems, scale: str
+) -> Any:
+    """`bands` by name what is written beside each, `values` by system and band; baselines stand in the middle."""
+    models = [name for name in values if name not in systems.baselines]
+    figure = new_figure(COLUMN, 0.8 + len(bands) * max(0.28, 0.1 * len(models)), list(values))
+    axes = figure.subplots()
+    handles = []
+    for name in values:
+        is_model = name in models
+        found = [values[name].get(band) for band in bands]
+        offset = (models.index(name) + 0.5) / len(models) * 0.7 - 0.35 if is_model else 0.0
+        style = systems.look(name) | {"linestyle": "none", "markersize": 4.5 if is_model else 4}
+        heights = [place + offset for place in range(len(bands))]
+        bars = errors(found) if is_model else None
+        handles.append(axes.errorbar(means(found), heights, xerr=bars, zorder=3 if is_model else 2, **style))
+    for place in range(0, len(bands), 2):
+        axes.axhspan(place - 0.5, place + 0.5, color="#f0f0f0", zorder=0, linewidth=0)
+    axes.set_yticks(range(len(bands)), [shortened(name, 20) for name in bands.values()])
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlabel=scale, xlim=(-2, 102), ylim=(len(bands) - 0.5, -0.5))
+    axes.grid(axis="x", linewidth=0.3, color="#cccccc")
+    legend_below(figure, handles, list(values))
+    return figure
+
 
 Curves = dict[str, list[dict[int, float]]]
 """By model, for each seed, the value after each epoch"""
@@ -85,3 +122,38 @@ def _logarithmic(axes: Any) -> None:
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+LEAST, WRITTEN = 0.01, 0.1
+"""Smaller shares are not drawn, and are drawn without their number."""
+
+
+def draw_heat_map(labels: list[str], symbols: list[str], values: list[list[float]]) -> Any:
+    """Labels below each other, nonterminals side by side; the darker, the more, and white is less than one percent."""
+    import matplotlib as mpl
+    import numpy as np
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Rectangle
+
+    figure = new_figure(PAGE, 1.15 + 0.22 * len(labels))
+    axes = figure.subplots()
+    shares = np.array(values)
+    # From a blue that is still seen on white to nearly black.
+    colours = ListedColormap(mpl.colormaps["Blues"](np.linspace(0.12, 1, 256)))
+    for row, column in np.argwhere(shares >= LEAST):
+        share = shares[row, column]
+        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colours(share), edgecolor="white", clip_on=False))
+        if share >= WRITTEN:
+            ink = "white" if share > 0.5 else "black"
+            axes.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=ink)
+    axes.set_yticks(np.arange(len(labels)) + 0.5, [shortened(label, 12) for label in labels])
+    axes.set_xticks(np.arange(len(symbols)) + 0.5, [shortened(symbol, 10) for symbol in symbols], rotation=90)
+    axes.tick_params(length=0)
+    axes.set(xlim=(0, len(symbols)), ylim=(len(labels), 0))
+    axes.spines[:].set_visible(False)
+    axes.set(xlabel="nonterminal, the most used first", ylabel="gold label")
+    bar = figure.colorbar(ScalarMappable(cmap=colours), ax=axes, pad=0.01, aspect=14)
+    bar.set_label("P(nonterminal | label)")
+    bar.outline.set_visible(False)
+    return figure
