@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.models.in_parts import LowRankGrammar, by_rows, part
+from ramify.models.linear import Linear
 from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
 from ramify.models.options import ACTIVATIONS
 from ramify.runtime.parallel_autograd import Part
@@ -48,10 +49,10 @@ class TNPCFG(LowRankGrammar):
         def rule_network() -> SymbolNetwork:
             kind = getattr(nn, ACTIVATIONS[activation])
             inner = SymbolLayer(embedding, latent, embedding), kind(inplace=True) if kind is nn.ReLU else kind()
-            return SymbolNetwork(*inner, *(() if shared_projection else (nn.Linear(embedding, rank),)))
+            return SymbolNetwork(*inner, *(() if shared_projection else (Linear(embedding, rank),)))
 
         self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
-        self.projection = nn.Linear(embedding, rank, bias=False) if shared_projection else nn.Identity()
+        self.projection = Linear(embedding, rank, bias=False) if shared_projection else nn.Identity()
         self.start = SymbolNetwork(*state_network(embedding, latent), nn.Linear(embedding, nonterminals))
         self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent))
         self.word_layer = nn.Linear(embedding, words)

@@ -5,8 +5,10 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "grammars, networks",
-        ("models/test_forward.py", "models/test_compound.py", "models/test_families.py"),
+        ("models/test_linear.py", "models/test_forward.py", "models/test_compound.py", "models/test_families.py"),
         (
+            Mutant("linear_loops:forward", "y[i] = bias[i]", "y[i] = 0"),
+            Mutant("linear_loops:backward", "rows.shape[0], inner, g_weight", "rows.shape[0] - 1, inner, g_weight"),
             Mutant("Residual.forward", ".relu_()).relu_()", ".relu_())"),
             Mutant("Residual.forward", "return x + update", "return update"),
             Mutant("SNPCFG._parts.states", "return found + symbols[rows]", "return found"),
@@ -23,7 +25,7 @@ GROUPS = (
             Mutant("TNPCFG._parts", "slice(len(tags) - p, len(tags))", "slice(0, p)"),
             Mutant("TNPCFG._parts", "rules(self.head, n, -1)", "rules(self.head, n, -2)"),
             Mutant("TNPCFG.__init__", "[*to_rank, self.start[-1], self.word_layer]", "[*to_rank, self.word_layer]"),
-            Mutant("TNPCFG.__init__", "nn.Linear(embedding, rank, bias=False)", "nn.Linear(embedding, rank)"),
+            Mutant("TNPCFG.__init__", "Linear(embedding, rank, bias=False)", "Linear(embedding, rank)"),
             Mutant(
                 "NPCFG.__init__",
                 "[self.start_layer, self.rule_layer, self.word_layer]",
