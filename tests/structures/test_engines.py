@@ -221,7 +221,8 @@ def test_rules_that_do_not_fit_together_are_refused():
 @pytest.fixture
 def many_small_shards(monkeypatch, on_cores):
     """Every sentence a piece of its own, on two threads."""
-    monkeypatch.setattr("ramify.structures.low_rank.shards.CACHE_BYTES", 1)
+    for module in ("shards", "posteriors"):
+        monkeypatch.setattr(f"ramify.structures.low_rank.{module}.CACHE_BYTES", 1)
     on_cores(2)
 
 

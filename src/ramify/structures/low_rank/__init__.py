@@ -9,7 +9,7 @@ from torch import Tensor
 from ramify.runtime.threads import torch_on_one_core
 from ramify.structures.distribution import Marginals
 from ramify.structures.engines import REFERENCE, Engine, register_engine
-from ramify.structures.low_rank import compiled, passes, reference, scaled
+from ramify.structures.low_rank import compiled, passes, posteriors, reference, scaled
 from ramify.structures.low_rank.distribution import MOST_RULES, LowRankPCFG, LowRankRules
 
 __all__ = ["MOST_RULES", "LowRankPCFG", "LowRankRules"]
@@ -26,7 +26,7 @@ def _compiled_inside(pcfg: LowRankPCFG) -> Tensor:
 
 def _compiled_marginals(pcfg: LowRankPCFG) -> Marginals:
     with torch_on_one_core():
-        return compiled.marginals(pcfg)
+        return posteriors.marginals(pcfg)
 
 
 def _separate_rules(pcfg: LowRankPCFG) -> bool:

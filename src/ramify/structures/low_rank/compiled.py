@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +17,6 @@ from torch import Tensor
 
 from ramify.runtime import threads
 from ramify.runtime.fast_exp import exp
-from ramify.structures.distribution import Marginals
 from ramify.structures.low_rank import kernels
 from ramify.structures.low_rank.distribution import LowRankPCFG
 from ramify.structures.low_rank.passes import Sums, Tables
@@ -208,49 +206,3 @@ def gradient_sums(charts: Charts, upstream: Tensor) -> Sums:
         chart.shard.of_words(words).copy_(sums.words)
         chart.shard.of_table(scores).copy_(sums.span_scores)
     return Sums(first.left, first.right, first.head, first.root, words, scores)
-
-
-@torch.no_grad()
-def marginals(pcfg: LowRankPCFG) -> Marginals:
-    """Posteriors of spans, labels and tags from one inside and one outside pass."""
-    tables, words, span_scores = Tables.of(pcfg, skip_symbols=False), pcfg.masked_words(), pcfg.scores()
-    B, N, _ = words.shape
-    spans, tags = words.new_zeros(B, N + 1, N + 1), words.new_zeros(B, N)
-    result = Marginals(
-        words.new_full((B,), -torch.inf), spans, torch.zeros_like(spans, dtype=torch.long), torch.zeros_like(spans),
-        torch.zeros_like(tags, dtype=torch.long), tags,
-    )  # fmt: skip
-
-    def run(shard: Shard) -> None:
-        chart = _inside_of(tables, shard, shard.of_words(words), span_scores[shard.sentences])
-        for name, value in _marginals_of(chart).items():
-            whole = getattr(result, name)
-            (whole[shard.sentences] if whole.ndim == 1 else shard.of_words(whole) if whole.ndim == 2
-             else shard.of_table(whole)).copy_(value)  # fmt: skip
-
-    threads.in_pieces(run, shards(pcfg))
-    return result
-
-
-def _marginals_of(chart: _Chart) -> dict[str, Any]:
-    """The fields of `Marginals` for the sentences of one shard."""
-    outside, shard, wordy = _outside_of(chart), chart.shard, len(chart.leaves)
-    weight = _weights(chart, np.ones(len(shard.lengths)), chart.symbol_scale, outside.symbol_scale)
-    tags = outside.leaves.mul_(chart.leaves).max(-1)
-    products = outside.symbols[wordy:].mul_(chart.symbols[wordy:])
-    labels = products.max(-1)
-    spans, label_posterior = weight.clone(), torch.zeros_like(weight)
-    best_label = torch.zeros(shard.rows, dtype=torch.long)
-    spans[:wordy] *= outside.leaves.sum(-1)
-    spans[wordy:] *= products.sum(-1)
-    label_posterior[wordy:] = labels.values * weight[wordy:]
-    best_label[wordy:] = torch.where(label_posterior[wordy:] > 0, labels.indices, 0)
-    tag_posterior = tags.values * weight[:wordy]
-    return {
-        "log_partition": torch.from_numpy(chart.log_z),
-        "spans": shard.table(spans),
-        "best_label": shard.table(best_label),
-        "best_label_posterior": shard.table(label_posterior),
-        "best_tag": torch.where(tag_posterior > 0, tags.indices, 0).view(shard.shape),
-        "best_tag_posterior": tag_posterior.view(shard.shape),
-    }
