@@ -18,7 +18,7 @@ WordIds = NDArray[np.int64]
 
 CHART_BYTES = 256 * 2**20
 """How large the charts of one batch may grow, roughly; a single longer sentence may exceed it."""
-MOST_SENTENCES = 64
+FEWEST_SENTENCES, MOST_SENTENCES = 8, 64
 SLOW = 90.0
 """A sentence that is expected to take more seconds is announced."""
 
@@ -66,7 +66,14 @@ def check_fits(grammar: Model, length: int, where: str = "") -> None:
         )
 
 
-def memory_batches(grammar: Model, lengths: Sequence[int], where: Sequence[str] = ()) -> Iterator[list[int]]:
+def few_at_once(sentences: int) -> int:
+    """How large the batches of that many sentences are to be, so that every core gets some; the same for all cores."""
+    return min(max(-(-sentences // 8), FEWEST_SENTENCES), MOST_SENTENCES)
+
+
+def memory_batches(
+    grammar: Model, lengths: Sequence[int], where: Sequence[str] = (), most: int = MOST_SENTENCES
+) -> Iterator[list[int]]:
     """Places of the sentences that have words, shortest first, cut into batches whose charts stay within `CHART_BYTES`.
 
     `where` names the sentences, each of which is announced before it is begun if it will take minutes.
@@ -74,9 +81,7 @@ def memory_batches(grammar: Model, lengths: Sequence[int], where: Sequence[str] 
     batch: list[int] = []
     for place in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
         # Sorted: the sentence about to join is the longest, so it sets the size of the whole batch.
-        if batch and (
-            len(batch) == MOST_SENTENCES or (len(batch) + 1) * chart_bytes(grammar, lengths[place]) > CHART_BYTES
-        ):
+        if batch and (len(batch) == most or (len(batch) + 1) * chart_bytes(grammar, lengths[place]) > CHART_BYTES):
             yield batch
             batch = []
         batch.append(place)

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,29 @@ def importing() -> Iterator[None]:
             gc.freeze()
         if was_on:
             gc.enable()
+
+
+class Budget:
+    """Lets threads work at the same time as long as all together need no more than a limit; who needs more works alone.
+
+    Nobody may ask for memory a second time before giving the first back.
+    """
+
+    def __init__(self) -> None:
+        self._used, self._changed = 0, threading.Condition()
+
+    @contextmanager
+    def __call__(self, needed: int, limit: int) -> Iterator[None]:
+        """Wait until there is room for so many bytes; they are given back at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._used or self._used + needed <= limit)
+            self._used += needed
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= needed
+                self._changed.notify_all()
 
 
 def peak_memory() -> float:

@@ -11,8 +11,9 @@ from ramify.structures.distribution import Marginals
 from ramify.structures.engines import REFERENCE, Engine, register_engine
 from ramify.structures.low_rank import compiled, passes, posteriors, reference, scaled
 from ramify.structures.low_rank.distribution import MOST_RULES, LowRankPCFG, LowRankRules
+from ramify.structures.low_rank.posteriors import working_bytes
 
-__all__ = ["MOST_RULES", "LowRankPCFG", "LowRankRules"]
+__all__ = ["MOST_RULES", "LowRankPCFG", "LowRankRules", "working_bytes"]
 
 
 def _refusal(pcfg: LowRankPCFG) -> str | None:

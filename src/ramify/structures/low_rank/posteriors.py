@@ -20,6 +20,8 @@ from ramify.structures.low_rank.shards import Shard
 
 CACHE_BYTES = 8 * 2**20
 """About how large the charts of the sentences are that one core works on at a time"""
+_RESULT_BYTES = 4 + 8 + 4 + 8 + 8
+"""For each pair of fence posts: posterior, label, its posterior, a copy to check the sums, one to find the tree in"""
 Numbers = NDArray[np.floating]
 
 
@@ -84,6 +86,13 @@ def sentence_bytes(n: int, p: int, d: int, length: int, dtype: torch.dtype = tor
     """What the charts of one sentence take, inside and outside, with the log scales of their rows."""
     d, n, p = (padded_size(size, dtype, LINE_BYTES) for size in (d, n, p))
     return length * (length + 1) // 2 * (dtype.itemsize * 2 * (3 * d + n) + 8 * 8) + 2 * dtype.itemsize * length * p
+
+
+def working_bytes(n: int, p: int, d: int, lengths: Sequence[int]) -> int:
+    """What the posteriors of a batch take on one core at their peak: the largest piece's charts, and all results."""
+    sizes = [sentence_bytes(n, p, d, length) for length in lengths]
+    results = len(lengths) * (max(lengths) + 1) ** 2 * _RESULT_BYTES
+    return max([*sizes, min(sum(sizes), CACHE_BYTES)]) + results
 
 
 def pieces(pcfg: LowRankPCFG) -> list[Shard]:
