@@ -18,7 +18,7 @@ WordIds = NDArray[np.int64]
 
 CHART_BYTES = 256 * 2**20
 """How large the charts of one batch may grow, roughly; a single longer sentence may exceed it."""
-FEWEST_SENTENCES, MOST_SENTENCES = 8, 64
+FEWEST_SENTENCES, MOST_SENTENCES = 4, 64
 SLOW = 90.0
 """A sentence that is expected to take more seconds is announced."""
 
@@ -66,9 +66,21 @@ def check_fits(grammar: Model, length: int, where: str = "") -> None:
         )
 
 
+def peak_bytes(model: Model, lengths: Sequence[int], cores: int) -> int:
+    """What parsing sentences of these lengths takes at its peak besides the model: charts, and the results of all.
+
+    As many batches as there are cores are parsed at a time, but only as many as fit into `CHART_BYTES` together.
+    """
+    batches = memory_batches(model, lengths, most=few_at_once(len(lengths)))
+    needed = sorted((model.working_bytes([lengths[place] for place in places]) for places in batches), reverse=True)
+    if not needed:
+        return 0
+    return max(needed[0], min(sum(needed[:cores]), CHART_BYTES)) + sum(4 * (length + 1) ** 2 for length in lengths)
+
+
 def few_at_once(sentences: int) -> int:
     """How large the batches of that many sentences are to be, so that every core gets some; the same for all cores."""
-    return min(max(-(-sentences // 8), FEWEST_SENTENCES), MOST_SENTENCES)
+    return min(max(-(-sentences // 4), FEWEST_SENTENCES), MOST_SENTENCES)
 
 
 def memory_batches(

@@ -76,6 +76,8 @@ class TreeParser(ABC):
     """Which leaves of trees are words; None for a parser that was learnt from text"""
     has_likelihood: bool
     """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
+    works_ahead: bool = False
+    """Whether batches of sentences are parsed in other threads while earlier results are used"""
 
     def analyse_many(
         self,
@@ -107,11 +109,6 @@ class TreeParser(ABC):
         for window, is_last in self._windows(sentences):
             yield Window(len(window), self._analyse_window(window, how, done), is_last)
             done += len(window)
-
-    @property
-    def works_ahead(self) -> bool:
-        """Whether batches of sentences are parsed in other threads while earlier results are used."""
-        return False
 
     @abstractmethod
     def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Batch]:

@@ -37,6 +37,7 @@ from ramify.parser.ahead import Batch
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
 from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser, check_positive
 from ramify.runtime.memory import Budget
+from ramify.runtime.threads import on_one_core
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.lexicalised import LexicalisedPCFG
@@ -65,7 +66,9 @@ class Parser(TreeParser):
     ) -> None:
         self.model = model.eval()
         """As it was trained, a `torch.nn.Module`; its probabilities were computed when the parser was made"""
-        self._ready = model.for_parsing()
+        with on_one_core():  # so that the last digits do not depend on the number of cores
+            self._ready = model.for_parsing()
+        self.works_ahead = model.device.type == "cpu"
         self.vocabulary = vocabulary
         self.word_rule = word_rule
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
@@ -331,24 +334,15 @@ class Parser(TreeParser):
         words = ([] if place in too_long else sentence.words for place, sentence in enumerate(window))
         return list(map(self.vocabulary.encode, words)), too_long
 
-    @property
-    def works_ahead(self) -> bool:
-        """On a CPU; another device does its own work in parallel."""
-        return self.device.type == "cpu"
-
     def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Batch]:
         encoded, too_long = self._encoded(window, how.max_length)
         lengths, where = list(map(len, encoded)), [sentence.where for sentence in window]
-        flat = [
-            (place, self._flat(sentence, "too long" if place in too_long else None))
-            for place, sentence in enumerate(window)
-            if not lengths[place]
-        ]
+        empty = [place for place, length in enumerate(lengths) if not length]
+        flat = [(place, self._flat(window[place], "too long" if place in too_long else None)) for place in empty]
 
         def batch(places: list[int]) -> Batch:
-            return lambda: self._analyse_batch(
-                places, [window[i] for i in places], [encoded[i] for i in places], how, done
-            )
+            chosen = [window[place] for place in places], [encoded[place] for place in places]
+            return lambda: self._analyse_batch(places, *chosen, how, done)
 
         return [lambda: flat, *map(batch, memory_batches(self._ready, lengths, where, few_at_once(len(window))))]
 
@@ -371,8 +365,7 @@ class Parser(TreeParser):
         return [(place, self._analysis(sentence, decoded, words == 0)) for place, sentence, decoded, words in given]
 
     def _parse(self, words: tuple[str, ...], found: Decoded | Tree | Generated) -> Parse:
-        assert found.labels is not None
-        assert found.tags is not None
+        assert found.labels is not None and found.tags is not None
         labels, tags = [self.labels[a] for a in found.labels.tolist()], [self.tags[t] for t in found.tags.tolist()]
         return Parse(words, tuple(tags), found.spans, tuple(labels))
 

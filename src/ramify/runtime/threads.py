@@ -69,6 +69,17 @@ def torch_on_one_core() -> Iterator[None]:
             _entered -= 1
 
 
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Nothing is divided here, neither by torch nor by `in_pieces`: sums have the same order on every machine."""
+    with torch_on_one_core():
+        before, _state.available = _state.available, 1
+        try:
+            yield
+        finally:
+            _state.available = before
+
+
 def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
     """The results in order, without gradients; several pieces run at a time where there are cores for it."""
 

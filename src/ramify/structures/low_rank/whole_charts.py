@@ -34,9 +34,13 @@ def _exponentials(terms, count, bits):
         x = max(terms[t] * _LOG2_E, _LEAST)
         whole = math.floor(x + 0.5)
         r = (x - whole) * _LN_2
-        series = 1.0
-        for k in range(11, 0, -1):
-            series = 1 + r / k * series
+        # From here on the coefficients are constants: a loop over them would divide.
+        series = 1 + r * (1 / 10) * (1 + r * (1 / 11))
+        series = 1 + r * (1 / 8) * (1 + r * (1 / 9) * series)
+        series = 1 + r * (1 / 6) * (1 + r * (1 / 7) * series)
+        series = 1 + r * (1 / 4) * (1 + r * (1 / 5) * series)
+        series = 1 + r * (1 / 2) * (1 + r * (1 / 3) * series)
+        series = 1 + r * series
         bits[t] = (np.int64(whole) + 1023) << 52
         terms[t] = series
     powers = bits.view(np.float64)
