@@ -120,6 +120,8 @@ def test_a_sweep_fits_how_time_grows(monkeypatch):
     assert "time ~ length^3.00" in done.stdout
     assert "memory (MB)" in done.stdout
     assert "predicted (MB)" not in done.stdout
+    monkeypatch.undo()
+    monkeypatch.setattr("ramify.bench.timing.SQUARES", (8,))
     done = ramify("bench", *OPTIONS, "--sweep", "--task", "parse")
     assert "predicted (MB)" in done.stdout
 

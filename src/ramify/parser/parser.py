@@ -169,8 +169,7 @@ class Parser(TreeParser):
         `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
         Of a sentence with constraints, those over the trees that meet them.
         """
-        given = [self._sentence(sentence) for sentence in sentences]
-        if not given:
+        if not (given := [self._sentence(sentence) for sentence in sentences]):
             raise RamifyError("There is no sentence; give at least one.")
         encoded = [self.vocabulary.encode(sentence.words) for sentence in given]
         for sentence, words in zip(given, encoded, strict=True):
@@ -365,7 +364,8 @@ class Parser(TreeParser):
         return [(place, self._analysis(sentence, decoded, words == 0)) for place, sentence, decoded, words in given]
 
     def _parse(self, words: tuple[str, ...], found: Decoded | Tree | Generated) -> Parse:
-        assert found.labels is not None and found.tags is not None
+        assert found.labels is not None
+        assert found.tags is not None
         labels, tags = [self.labels[a] for a in found.labels.tolist()], [self.tags[t] for t in found.tags.tolist()]
         return Parse(words, tuple(tags), found.spans, tuple(labels))
 

@@ -41,6 +41,8 @@ class PackedTables:
         """From log-probabilities; kept until other rules come, as a parser has the same for every batch."""
         global _kept
         rules = tuple(pcfg.rule_tables().values())
+        if any(table.is_inference() for table in rules):  # nobody can see whether these change
+            return cls._made(pcfg)
         versions = [table._version for table in rules]
         before, before_versions, tables = _kept
         if tables is None or versions != before_versions or not _are(before, rules):
