@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -102,6 +102,10 @@ class Model(nn.Module, ABC):
     def numbers_per_sentence(self, length: int) -> int:
         """Roughly how many numbers the computation for one sentence keeps in memory."""
         return 16 * (length + 1) ** 2
+
+    def working_bytes(self, lengths: Sequence[int]) -> int:
+        """Roughly what parsing a batch of sentences of these lengths takes at its peak, besides the results."""
+        return 4 * len(lengths) * self.numbers_per_sentence(max(lengths))
 
     def expected_seconds(self, length: int) -> float:
         """Roughly how long one sentence takes to parse on one core; sentences that take minutes are announced."""

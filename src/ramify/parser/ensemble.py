@@ -29,6 +29,7 @@ from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
 from ramify.naming import split_name
+from ramify.parser.ahead import Batch
 from ramify.parser.analysis import Analysis
 from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser
 from ramify.parser.loading import load
@@ -37,8 +38,8 @@ from ramify.parser.parser import Parser
 from ramify.storage.ensemble_folder import StoredMember, save_ensemble
 
 TREES_WEIGHT = 0.25
-"""Of a member with only trees beside members with posteriors, which its spans of 0 and 1 would outvote. On the dev sets of
-fr-sequoia and en-craft, averages gain with this weight and lose with equal ones (docs/neural-parsers.md)."""
+"""Of a member with only trees beside members with posteriors, which its spans of 0 and 1 would outvote. On the dev sets
+of fr-sequoia and en-craft, averages gain with this weight and lose with equal ones (docs/neural-parsers.md)."""
 DECODED_AT_ONCE = 64
 """Sentences of like length whose trees are found together"""
 
@@ -88,12 +89,14 @@ class Ensemble(TreeParser):
             raise RamifyError(f"An ensemble has no derivations for the decoder {how.decoder}; use mbr.")
         check_prior(how.decoder, how.branching_prior)
 
-    def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> Iterator[Analysis]:
+    def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Batch]:
         """An average has no heads; a single member parses as it does alone."""
         only = self.members[0]
         if len(self.members) == 1 and isinstance(only, ModelMember):
-            yield from only.parser._analyse_window(window, how, done)
-            return
+            return only.parser._analyse_window(window, how, done)
+        return [lambda: enumerate(self._averaged(window, how))]
+
+    def _averaged(self, window: list[Sentence], how: Decoding) -> Iterator[Analysis]:
         words = [Sentence.from_tokens(sentence.words, where=sentence.where) for sentence in window]
         views = [*zip(*(list(member.views(words, how.max_length)) for member in self.members), strict=True)]
         posteriors = [self._mean(of_members) for of_members in views]

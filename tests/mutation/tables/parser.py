@@ -73,8 +73,8 @@ GROUPS = (
             "test_training.py",
         ),
         (
-            Mutant("TreeParser.analyse_many", "done += len(window)", "done += 0"),
-            Mutant("Parser._analyse_window", "(how.seed, done + place)", "(0, done + place)"),
+            Mutant("TreeParser._begun", "done += len(window)", "done += 0"),
+            Mutant("Parser._analyse_batch", "(how.seed, done + place)", "(0, done + place)"),
             Mutant("TreeParser._windows", "len(window) == WINDOW or isinstance(given, Pause)", "len(window) == WINDOW"),
             Mutant("Parser.strongest_rules", "-rule.probability", "rule.probability"),
             Mutant("with_punctuation", "place[words.spans[:, 1] - 1] + 1", "place[words.spans[:, 1] - 1]"),
@@ -97,7 +97,7 @@ GROUPS = (
             Mutant("memory_batches", "(len(batch) + 1) * chart_bytes", "chart_bytes"),
             Mutant(
                 "memory_batches",
-                "len(batch) == MOST_SENTENCES or ",
+                "len(batch) == most or ",
                 "",
                 equivalent="bounds the memory; results do not depend on how sentences are batched",
             ),
