@@ -35,10 +35,10 @@ from ramify.corpus.streaming import Pause, SentenceStream
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.experiments.reading import read_plan
-from ramify.report.making import sections_of
-from ramify.report.page import page_html
-from ramify.report.reading import read_runs
+from ramify.lab.plan.experiment_file import read_plan
+from ramify.lab.report.pages import Page
+from ramify.lab.report.write_report import sections_of
+from ramify.lab.results.find_results import collect_results
 
 Check = Callable[[bytes, Path], None]
 
@@ -256,9 +256,9 @@ def results(data: bytes, scratch: Path) -> None:
     (run / "results").mkdir(parents=True, exist_ok=True)
     for path in (folder / "experiment.json", run / "results" / "mbr.json", run / "failed.json"):
         path.write_bytes(data)
-    runs = read_runs(folder)
+    runs = collect_results(folder)
     assert runs.results or runs.problems
-    page = page_html(runs, sections_of(runs), [], {})
+    page = Page(runs.title, "", sections_of(runs), problems=runs.problems).as_html()
     assert page.count("<script") == 1
     assert len(page) < 200_000
 

@@ -43,8 +43,8 @@ def focus(
     continues. Gold trees are never used; where a test file has them, each stage is scored against them.
     """
     with importing():
-        from ramify.experiments.focus import prepare_focus, run_focus, stage_table
-        from ramify.experiments.table import experiment_progress, status_table
+        from ramify.lab.run.focus import prepare_focus, run_focus, stage_table
+        from ramify.lab.run.status import experiment_progress, status_table
         from ramify.terminal import results_console
 
     planned = prepare_focus(data, out, recipe, settings, minutes, jobs)

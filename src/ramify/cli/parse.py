@@ -40,31 +40,32 @@ if TYPE_CHECKING:
 Tokenise = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        help="Language of plain prose (en, fr ... or xx for any); none: at spaces. \\[default: as in training]"
+        help="Tokenise plain prose in this language (en, fr ... or xx for any); none splits at spaces. \\[default: "
+        "as in training]"
     ),
 ]
 Split = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
         "--split-sentences/--no-split-sentences",
-        help="Find the sentences of plain prose, or take each line for one. \\[default: as in training]",
+        help="Split plain prose into sentences, or take every line as one. \\[default: as in training]",
         show_default=False,
     ),
 ]
-Out = Annotated[Optional[Path], typer.Option(help="File to write to; it appears when everything is done.")]  # noqa: UP045
+Out = Annotated[Optional[Path], typer.Option(help="Output file; it appears when all sentences are done.")]  # noqa: UP045
 Resume = Annotated[bool, typer.Option("--resume", help="Continue where an earlier run with the same --out stopped.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
 MaxLength = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(min=1, help="Do not parse sentences of more words. \\[default: as long as memory allows]"),
+    typer.Option(min=1, help="Longest sentence to parse, in words. \\[default: limited by memory]"),
 ]
 INLINE = "inline"
 Constraints = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
         metavar="inline|FILE",
-        help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} around words of the "
-        'text, or a file with a line of JSON for each sentence, such as {"must": \\[\\[0, 3]]}.',
+        help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} in the text, or a file "
+        'with one line of JSON per sentence, such as {"must": \\[\\[0, 3]]}.',
     ),
 ]
 FEW_WORDS = 100
@@ -107,14 +108,15 @@ def parse(
     format: Annotated[
         Literal["brackets", "json", "pretty", "spans", "conllu", "svg", "html", "forest", "qtree", "parquet", "brat"],
         typer.Option(
-            help="What to print for each sentence. svg is one picture with the trees below one another, html one page, "
-            "forest and qtree are LaTeX; parquet and brat (stand-off, NAME.ann and NAME.txt) need --out."
+            help="Output format. svg is one picture with all trees, html one page; forest and qtree are LaTeX; parquet "
+            "and brat (stand-off, NAME.ann and NAME.txt) need --out."
         ),
     ] = "brackets",
     layout: Annotated[
         Literal["auto", "horizontal", "vertical"],
         typer.Option(
-            help="Of svg and html: words on one line, or one word per line. auto: horizontal, but vertical in html for "
+            help="For svg and html: words on one line, or one word per line. auto: horizontal, but vertical in "
+            "html for "
             "sentences of more than 25 words."
         ),
     ] = "auto",
@@ -124,7 +126,7 @@ def parse(
     branching_prior: BranchingPrior = 0.0,
     heads: Heads = "projective",
     constraints: Constraints = None,
-    seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the decoder sample.")] = 0,
     input: Input = "auto",
     column: Column = None,
     keep: Keep = None,
@@ -137,15 +139,15 @@ def parse(
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Parse sentences; the trees come out in the order of the sentences, with every token that came in.
+    """Parse sentences and print their trees in the same order, with all tokens.
 
-    Several models, or models and trees of other parsers, are averaged: the tree with the highest sum of their span
-    posteriors. A sentence that cannot be derived, or that is too long, gets a flat tree and is reported at the end.
+    Several models, or models and trees of other parsers, are averaged: the result is the tree with the highest sum of
+    span posteriors. A sentence that cannot be derived, or is too long, gets a flat tree and is reported at the end.
     """
     if resume and decoder == "sample":
-        raise RamifyError("Samples cannot be resumed: they depend on the sentences before; leave out --resume.")
+        raise RamifyError("Samples depend on earlier sentences and cannot be resumed; leave out --resume.")
     if keep and format not in WITH_COLUMNS:
-        raise RamifyError("--keep is for formats with columns; add --format json or --format parquet.")
+        raise RamifyError("--keep works only for formats with columns; add --format json or --format parquet.")
     _check_best(best, format, posteriors, branching_prior)
     constraints_used = _made_of(constraints)
     with importing():
@@ -156,7 +158,7 @@ def parse(
         from ramify.terminal import tree_format
 
     if layout != "auto" and format not in DOCUMENTS:
-        raise RamifyError("--layout is for pictures; add --format svg or --format html.")
+        raise RamifyError("--layout works only for pictures; add --format svg or --format html.")
     rows = RowCount()
     options = {
         "format": format,
@@ -219,7 +221,7 @@ def score(
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word.
+    """Print log p(w) of each sentence in nats; -inf if the grammar has no derivation, as for a single word.
 
     Totals and perplexities follow on standard error.
     """
@@ -266,7 +268,7 @@ def _columns(column: str | None, keep: list[str] | None = None) -> Columns | Non
 def _check_apart(file: Path, out: Path | None) -> None:
     """Refuse to replace the sentences with the result."""
     if out is not None and out.exists() and file.exists() and out.samefile(file):
-        raise RamifyError(f"{out}: is the file that is read; give another name for the result.")
+        raise RamifyError(f"{out}: this is the input file; give another name for the output.")
 
 
 def _made_of(constraints: str | None) -> str | None:
@@ -343,7 +345,7 @@ def _remaining(
     there = sum(1 for _ in islice(sentences, done))
     if there < done:
         raise RamifyError(
-            f"{source}: has {there:,} sentences, but {done:,} were done before; give what was read then, or "
+            f"{source}: has {there:,} sentences, but {done:,} are already done; give the same input, or "
             "start again with --overwrite."
         )
     yield from items if output.out is None else sentences

@@ -49,7 +49,9 @@ class Tally:
 
     def _add(self, failure: str, where: str) -> None:
         if self._strict:
-            raise RamifyError(f"{where}: has no parse ({failure}); without --strict it gets a flat tree.")
+            raise RamifyError(
+                f"{where}: the sentence has no parse ({failure}); leave out --strict to give it a flat tree."
+            )
         self.failures[failure] += 1
         named = self._named.setdefault(failure, [])
         if len(named) < MOST_NAMED:
@@ -112,8 +114,8 @@ class LikelihoodTotals:
 
     def lines(self, vocabulary: Vocabulary) -> Iterator[str]:
         """Sentences, log-probability and perplexities."""
-        left_out = f"; {self._short:,} of fewer words are not counted" if self._short else ""
-        before = f"; the {self._done_before:,} lines done before are not counted" if self._done_before else ""
+        left_out = f"; {self._short:,} shorter ones are not counted" if self._short else ""
+        before = f"; {self._done_before:,} lines of the earlier run are not counted" if self._done_before else ""
         yield f"Sentences of two words or more: {self.total.sentences:,}{left_out}{before}."
         if not self.total.sentences:
             return

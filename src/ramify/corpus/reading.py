@@ -64,7 +64,7 @@ class Corpus:
         return len(self.parses)
 
     def words_only(self, rule: WordRule) -> Corpus:
-        """Every sentence without the leaves that are no words; sentences of nothing else are dropped."""
+        """Every sentence without the leaves that are not words; sentences of nothing else are dropped."""
         cleaned = [remove_non_words(parse, rule) for parse in self.parses]
         return self._keeping([parse for parse in cleaned if len(parse) > 0], "without words")
 
@@ -95,7 +95,7 @@ def corpus_of(sentences: Iterable[str | Sequence[str]], rules: TextRules, source
         if read.tokens:
             parses.append(unparsed(read))
     if not parses:
-        raise RamifyError(f"{source}: there are none; give at least two.")
+        raise RamifyError(f"{source}: the list is empty; give at least two sentences.")
     return Corpus(parses, "text", source, checksum.hexdigest())
 
 
@@ -126,7 +126,7 @@ def read_sentences(
             if len(kinds) > 1:
                 (one, of_one), (other, of_other) = sorted(kinds.items())
                 raise RamifyError(
-                    f"{path}: {of_one.name} holds {CONTENTS[one]} and {of_other.name} {CONTENTS[other]}; "
+                    f"{path}: {of_one.name} contains {CONTENTS[one]} and {of_other.name} {CONTENTS[other]}; "
                     "keep one kind in the folder, or say which kind it is."
                 )
             _check_column(column, found, file)
@@ -152,22 +152,20 @@ def read_sentences(
                 else:
                     blank_lines += 1
     if not parses:
-        raise RamifyError(
-            f"{path}: there is no sentence in it; give a file with one sentence a line, trees or CoNLL-U."
-        )
+        raise RamifyError(f"{path}: contains no sentences; give text with one sentence per line, trees or CoNLL-U.")
     dropped = {"blank lines": blank_lines} if blank_lines else {}
     return Corpus(parses, next(iter(kinds)), str(path), checksum.hexdigest(), dropped)
 
 
 def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
-    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS tells punctuation from words."""
+    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS decides which tokens are words."""
     file = Path(path)
     checksum = hashlib.sha256()
     with opened(file) as raw:
         lines = decoded_lines(_hashed(LineReader(raw, str(file)), checksum), str(file))
         sentences = list(read_conllu(lines, str(file)))
     if not sentences:
-        raise RamifyError(f"{file}: there is no sentence in it; give a file in CoNLL-U.")
+        raise RamifyError(f"{file}: contains no sentences; give a file in CoNLL-U.")
     parses = [unparsed(sentence.with_words(TextRules().punctuation)) for sentence in sentences]
     return Corpus(parses, "conllu", str(file), checksum.hexdigest()), sentences
 
@@ -224,13 +222,13 @@ def unparsed(sentence: Sentence) -> Parse:
 def check_kind(kind: str) -> None:
     """Refuse a kind of data that is not known."""
     if kind not in get_args(Kind):
-        raise RamifyError(f"The kind of data {kind!r} is unknown; give one of {', '.join(get_args(Kind))}.")
+        raise RamifyError(f"The kind of data {kind!r} is unknown; choose one of {', '.join(get_args(Kind))}.")
 
 
 def split_paths(folder: str | Path) -> dict[str, Path]:
     """The files of `folder` named `train`, `dev` (or `valid`) and `test`, whatever their endings."""
     if not Path(folder).is_dir():
-        raise RamifyError(f"{folder}: there is no such folder; check the name.")
+        raise RamifyError(f"{folder}: does not exist; check the name.")
     found: dict[str, Path] = {}
     for file in sorted(Path(folder).iterdir()):
         name = file.name.partition(".")[0]
@@ -245,21 +243,20 @@ def split_paths(folder: str | Path) -> dict[str, Path]:
 
 def _files(path: Path, split: str | None) -> list[Path]:
     if not path.exists():
-        raise RamifyError(f"{path}: there is no such file or folder; check the name.")
+        raise RamifyError(f"{path}: does not exist; check the name.")
     if not path.is_dir():
         return [path]
     splits = split_paths(path)
     if split is not None:
         if split not in splits:
             raise RamifyError(
-                f"{path}: there is no {split} file in this folder; name one {split}.trees, {split}.txt or "
-                f"{split}.conllu."
+                f"{path}: this folder has no {split} file; name one {split}.trees, {split}.txt or {split}.conllu."
             )
         return [splits[split]]
     if splits:
-        raise RamifyError(f"{path}: this folder holds {', '.join(splits)} files; say which of them to read.")
+        raise RamifyError(f"{path}: this folder contains {', '.join(splits)} files; give one of them.")
     inside = sorted(path.rglob("*"))
     files = [f for f in inside if f.is_file() and not any(p.startswith(".") for p in f.relative_to(path).parts)]
     if not files:
-        raise RamifyError(f"{path}: this folder holds no files; give one with trees, CoNLL-U or text in it.")
+        raise RamifyError(f"{path}: this folder is empty; give one with trees, CoNLL-U or text.")
     return files

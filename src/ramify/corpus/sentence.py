@@ -41,14 +41,18 @@ class Sentence:
     def __post_init__(self) -> None:
         # As in files, so that every tree that is made can be written.
         if "\0" in self.text:
-            raise RamifyError(f"{self.where or 'The sentence'}: holds a NUL character, so it is not text; remove it.")
+            raise RamifyError(
+                f"{self.where or 'The sentence'}: contains a NUL character, so it is not text; remove it."
+            )
         if not self.text.isascii() and _SURROGATE.search(self.text):
-            raise RamifyError(f"{self.where or 'The sentence'}: holds half of a surrogate pair; decode it as UTF-8.")
+            raise RamifyError(
+                f"{self.where or 'The sentence'}: contains an unpaired surrogate; decode the text as UTF-8."
+            )
 
     @property
     def tokens(self) -> tuple[str, ...]:
         """Exactly as they stand in the text."""
-        return tuple(self.text[start:end] for start, end in self.offsets)
+        return tuple([self.text[start:end] for start, end in self.offsets])
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ class SentenceStream:
             return self._of_rows(json_cells(lines, self.source, columns))
         if self._split:
             raise RamifyError(
-                f"{self.source}: holds {CONTENTS[kind]}, already split into sentences; leave out --split-sentences."
+                f"{self.source}: contains {CONTENTS[kind]}, already split into sentences; leave out --split-sentences."
             )
         if kind == "brackets":
             return self._of_trees(lines)
@@ -119,7 +119,7 @@ class SentenceStream:
         return Sentence.from_tokens(words, self._word_rule.which_are_words(tags), where)
 
     def _with_splitter(self, lines: Iterator[str]) -> tuple[TextRules, Iterator[str]]:
-        """The model has no splitter of its own: one that learns from how the text begins."""
+        """A splitter learnt from the beginning of the text, for a model that has none."""
         from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
 
         head, size = [], 0

@@ -55,7 +55,7 @@ class Scored:
 def _of_tokens(sentence: Sentence, unknown: NDArray[np.bool_]) -> tuple[bool, ...]:
     """For each token whether it is an unknown word, from what is known of the words."""
     words = iter(unknown.tolist())
-    return tuple(is_word and next(words) for is_word in sentence.is_word)
+    return tuple([is_word and next(words) for is_word in sentence.is_word])
 
 
 @dataclass(frozen=True)
@@ -222,11 +222,13 @@ def with_punctuation(sentence: Sentence, words: Parse) -> Parse:
     """
     if all(sentence.is_word):
         return words
-    place = np.flatnonzero(sentence.is_word)
-    tags = np.full(len(sentence.is_word), PUNCTUATION_TAG, dtype=object)
-    tags[place] = words.tags
-    spans = np.stack([place[words.spans[:, 0]], place[words.spans[:, 1] - 1] + 1], axis=1).astype(np.int32)
-    return Parse(sentence.tokens, tuple(tags), spans, words.labels)
+    place = np.array([i for i, is_word in enumerate(sentence.is_word) if is_word], np.int32)
+    of_words = iter(words.tags)
+    tags = tuple([next(of_words) if is_word else PUNCTUATION_TAG for is_word in sentence.is_word])
+    spans = np.empty_like(words.spans)
+    spans[:, 0] = place[words.spans[:, 0]]
+    spans[:, 1] = place[words.spans[:, 1] - 1] + 1
+    return Parse(sentence.tokens, tags, spans, words.labels)
 
 
 def heads_with_punctuation(heads: Sequence[int], is_word: Sequence[bool]) -> tuple[int, ...]:
@@ -275,7 +277,7 @@ def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
         return draw(parse.to_nltk(), with_ascii)
     except RecursionError:
         warnings.warn(
-            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn and is "
+            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to draw and is "
             "printed in brackets.",
             RamifyWarning,
             stacklevel=2,
