@@ -25,6 +25,7 @@ def written(lines: list[bytes], size: int) -> bytes:
 def test_what_is_written_is_gzip_and_ends_after_the_last_whole_group(count):
     lines = [f"line {number} {'x' * number * 50}\n".encode() for number in range(count)]
     data = written(lines, 4)
+    assert data.startswith(b"\x1f\x8b")  # an empty file would not be gzip
     assert gzip.decompress(data) == b"".join(lines)
     assert data == written(lines, 4)
     whole = count // 4 * 4
