@@ -30,18 +30,29 @@ settings.load_profile("ramify")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 EXTRAS = {"hub": "huggingface_hub", "parquet": "pyarrow", "plot": "matplotlib", "serve": "fastapi", "spacy": "spacy"}
 """The library that each extra of the package brings"""
+
+
+def is_missing(library: str) -> bool:
+    """Whether a library cannot be imported, as far as that is known without importing it."""
+    try:
+        return find_spec(library) is None
+    except (ImportError, ValueError):
+        return True
+
+
 MISSING = {
     extra: f"{library}; install it with: pip install 'ramify[{extra}]'"
     for extra, library in EXTRAS.items()
-    if find_spec(library) is None
+    if is_missing(library)
 }
 if CHROMIUM is None:
     MISSING["chromium"] = "Chromium; install it with the system's package manager"
 
 
-def pytest_report_header() -> list[str]:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A line for everything that is missing, whose tests are not run; `.ci/run` accepts no such line."""
-    return [f"deselected: tests that need {what}" for what in MISSING.values()]
+    for what in MISSING.values():
+        terminalreporter.write_line(f"deselected: tests that need {what}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

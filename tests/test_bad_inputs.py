@@ -393,7 +393,16 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("spoil", "command", "message"), CASES.values(), ids=CASES.keys())
+NEED_SPACY = ("an unknown language", "a module in place of a language", "a language of letters")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "command", "message"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.needs("spacy")] * (name in NEED_SPACY))
+        for name, case in CASES.items()
+    ],
+)
 def test_a_mistake_is_one_sentence(place: Path, spoil: Callable[[Path], object], command: str, message: str) -> None:
     spoil(place)
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}

@@ -1,3 +1,5 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -154,6 +156,13 @@ def parses(draw: st.DrawFn) -> Parse:
     words, tags = (draw(st.lists(symbols, min_size=n, max_size=n)) for _ in range(2))
     labels = draw(st.lists(symbols | st.just(""), min_size=len(spans), max_size=len(spans)))
     return parse_from(words, tags, spans, labels)
+
+
+@given(parses())
+def test_plain_trees_are_written_as_all_others(tree: Parse) -> None:
+    with mock.patch("ramify.corpus.brackets._is_plain", return_value=False):
+        slowly = write_brackets(tree)
+    assert write_brackets(tree) == slowly
 
 
 @given(st.lists(parses(), max_size=3))

@@ -65,6 +65,16 @@ def test_trees_and_probabilities_are_those_of_the_first(family, models, sentence
             assert one.parse.tags == other.parse.tags
 
 
+def test_what_differs_between_two_grammars_is_counted(models, sentences):
+    one, other = ramify.load(models / "tn-pcfg"), ramify.load(models / "sn-pcfg")
+    found = likeness(one, other, sentences)
+    pairs = list(zip(one.analyse_many(sentences), other.analyse_many(sentences), strict=True))
+    assert found.same_trees == sum(np.array_equal(a.parse.spans, b.parse.spans) for a, b in pairs) < 60
+    per_word = [abs(a.log_probability - b.log_probability) / len(a.parse) for a, b in pairs]
+    assert found.log_probability == pytest.approx(max(per_word))
+    assert 0 < found.f1 < 100
+
+
 @pytest.mark.parametrize("family", LOW_RANK)
 def test_probabilities_sum_to_one_after_loading(family, models):
     small = ramify.load(models / f"{family}-small")

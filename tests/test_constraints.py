@@ -188,8 +188,8 @@ def test_inline_constraints(text, plain, must, must_not):
     assert read.constraints.where == "text, line 1"
 
 
+@pytest.mark.needs("spacy")
 def test_inline_constraints_of_prose_go_by_the_tokeniser():
-    pytest.importorskip("spacy")
     text = "[The well-known man], it seems, {didn't say} that."
     read = PROSE.sentence(text)
     plain = TextRules("en").sentence("The well-known man, it seems, didn't say that.")

@@ -388,6 +388,7 @@ def test_a_model_without_heads_and_a_chain_without_trees_are_refused(without_hea
     assert "contains heads in CoNLL-U, not trees" in result.stderr
 
 
+@pytest.mark.needs("spacy")
 def test_conllu_is_written_and_read_back(model):
     given = "the dog, barks (loud) .\n\nyes\n. .\n"
     result = command("parse", "-m", model, "--format", "conllu", "--tokenise", "en", given=given)

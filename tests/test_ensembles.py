@@ -62,7 +62,8 @@ def test_no_tree_has_a_higher_weighted_sum_of_posteriors(folder, sentences, weig
     members = [folder / "tn", folder / "n", folder / "balanced.trees"]
     ensemble = ramify.Ensemble(members, weights)
     parsers = [ramify.load(folder / "tn"), ramify.load(folder / "n")]
-    share = np.array(weights or [1.0] * 3) / sum(weights or [1.0] * 3)
+    weights = weights or [1.0, 1.0, 0.25]  # trees beside posteriors count a quarter
+    share = np.array(weights) / sum(weights)
     for words in sentences[:12]:
         N = len(words)
         expected = sum(w * parser.posteriors(words) for w, parser in zip(share, parsers, strict=False))
@@ -73,6 +74,15 @@ def test_no_tree_has_a_higher_weighted_sum_of_posteriors(folder, sentences, weig
         best = max(score(expected, spans_of(tree)) for tree in bracketings(0, N))
         assert score(expected, found.parse.spans) == pytest.approx(best, abs=1e-5)
         assert len(found.parse.spans) == N - 1
+
+
+def test_members_with_trees_alone_count_a_quarter_only_beside_posteriors(folder):
+    fixtures = Path(__file__).parent / "fixtures" / "models"
+    with_trees = [fixtures / "on-lstm", fixtures / "diora"]
+    assert ramify.Ensemble([fixtures / "crf", *with_trees]).weights == (1, 0.25, 0.25)
+    assert ramify.Ensemble(with_trees).weights == (1, 1)
+    assert ramify.Ensemble([folder / "tn", folder / "left.trees"]).weights == (1, 0.25)
+    assert ramify.Ensemble([folder / "tn", folder / "left.trees"], [1, 1]).weights == (1, 1)
 
 
 def test_of_trees_alone_it_is_the_one_with_the_best_mean_f1(folder, sentences):
@@ -286,6 +296,7 @@ def test_different_words_are_refused_with_the_sentence(tmp_path):
     assert "text, line 2" in str(result.exception)
 
 
+@pytest.mark.needs("spacy")
 def test_different_tokenisers_are_refused_unless_one_is_given(tmp_path):
     lines = ["the dog saw a cat", "a cat saw the dog", "it saw the cat"] * 5
     ramify.fit(lines, **TINY).save(tmp_path / "spaces")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -138,7 +139,7 @@ class StandIn:
         self.calls.append(given)
         for file in sorted(self.source.rglob("*")):
             inside = file.relative_to(self.source)
-            if file.is_file() and any(inside.match(pattern) for pattern in given["allow_patterns"]):
+            if file.is_file() and any(fnmatch(inside.as_posix(), each) for each in given["allow_patterns"]):
                 (given["local_dir"] / inside.parent).mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, given["local_dir"] / inside)
         return str(given["local_dir"])

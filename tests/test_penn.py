@@ -47,6 +47,8 @@ def tokens(text: str) -> str:
         ("See https://example.org/a,b.", "See | https://example.org/a,b | ."),
         ("red,green", "red | , | green"),
         ("...", "..."),
+        ("the dog 's , we 'll and they ’ve .", "the | dog | 's | , | we | 'll | and | they | ’ve | ."),
+        ("’Tis true", "’T | is | true"),
         ("’" * 3 + "a" + "’" * 3, "’ | ’ | ’ | a | ’ | ’ | ’"),
         ("He's e.g. 5.", "He | 's | e.g. | 5 | ."),
         ("", ""),
@@ -87,6 +89,7 @@ def test_currency_signs_are_not_words() -> None:
     assert rules.sentence("It cost $5 & US$6, 7%.").words == ("It", "cost", "5", "&", "6", "7", "%")
     assert TextRules("penn").sentence("$5").words == ("$", "5")
     assert Punctuation.from_record(Punctuation.named("penn").as_record()) == Punctuation.named("penn")
+    assert "." not in Punctuation.named("keep")
     assert all(sign in Punctuation.named("penn") for sign in CURRENCY)
 
 

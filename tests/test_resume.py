@@ -192,7 +192,7 @@ OTHERS = {
     "activation": "tanh", "shared_projection": True, "tied_embeddings": True, "initialisation": "xavier-normal",
     "pre_norm": True, "unit_rows": True,
     "gain": 2.0, "dropout": 0.5, "seed": 1, "batch_size": 9, "batch_tokens": 9, "learning_rate": 0.1, "decay": 0.5,
-    "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "words": "none",
+    "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "column": "body", "words": "none",
     "tokenise": "xx", "split_sentences": True, "punctuation": "keep", "normal_form": "NFD",
 }  # fmt: skip
 FREE = {"epochs": 99, "patience": 99, "device": "cpu", "checkpoint_minutes": 9.0}

@@ -279,6 +279,7 @@ def test_text_with_brackets_is_not_taken_for_a_tree(line: str) -> None:
 PROSE = "Mr. Jones saw a dog. It slept.\nThe dog was\nold.\n\nHe left. She saw it.\n" * 30
 
 
+@pytest.mark.needs("spacy")
 def test_a_model_of_prose_splits_prose_unless_told_otherwise(tmp_path: Path) -> None:
     prose, model = tmp_path / "prose", tmp_path / "model"
     prose.write_text(PROSE)

@@ -35,11 +35,13 @@ def covers(sentence: Sentence) -> None:
     assert not sentence.text[end:].strip()
 
 
+@pytest.mark.needs("spacy")
 @given(ANY_TEXT, st.sampled_from(["none", "en", "xx", "fr", "ar", "hi"]))
 def test_no_character_is_lost_by_any_tokeniser(text: str, language: str) -> None:
     covers(TextRules(language).sentence(text))
 
 
+@pytest.mark.needs("spacy")
 @pytest.mark.parametrize(
     ("language", "text", "tokens"),
     [
@@ -57,6 +59,7 @@ def test_tokens_of_prose(language: str, text: str, tokens: str) -> None:
     assert list(TextRules(language).sentence(text).tokens) == tokens.split()
 
 
+@pytest.mark.needs("spacy")
 def test_tokenisers_that_are_not_there_are_refused() -> None:
     with pytest.raises(RamifyError, match="no tokeniser for 'tlh'"):
         tokeniser("tlh")
@@ -172,6 +175,7 @@ def test_scripts_without_spaces_are_noticed(line: str, script: str | None) -> No
     assert script_without_spaces(line.split()) == script
 
 
+@pytest.mark.needs("spacy")
 @pytest.mark.parametrize("tokenise", ["none", "xx"])
 def test_scripts_without_spaces_are_told_once(tokenise: str) -> None:
     lines = ["a b\n", "我昨天在图书馆，看了三本书。\n", "我昨天在图书馆看了三本很有意思的书\n"]
@@ -210,6 +214,7 @@ def test_a_leaf_that_only_python_takes_for_space_is_a_leaf(tmp_path: Path, leaf:
     assert sentence.tokens == read_sentences(path).parses[0].words == ("a", leaf)
 
 
+@pytest.mark.needs("spacy")
 def test_a_text_without_a_splitter_teaches_its_own(tmp_path: Path) -> None:
     path = tmp_path / "prose"
     path.write_text(PROSE * 20)

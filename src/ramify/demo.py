@@ -42,7 +42,7 @@ the last digits of sums decide how much is learnt; so, the worst runs are nearly
 SOURCE = "built-in {}"
 TREES, RULES = 3, 12
 TREE_WORDS = range(7, 10)
-"""Trees of so many words say something and still fit a terminal."""
+"""Trees of this many words are informative and still fit a terminal."""
 
 
 def builtin_corpus(seed: int = 0) -> dict[str, Corpus]:

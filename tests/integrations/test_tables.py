@@ -99,8 +99,8 @@ def test_what_is_wrong_is_one_sentence_with_its_place(tmp_path, content, options
     assert len(result.stderr.strip().splitlines()) == 1, result.stderr
 
 
+@pytest.mark.needs("spacy")
 def test_prose_in_a_row_becomes_several_sentences_that_share_its_columns(tmp_path):
-    pytest.importorskip("spacy")
     text = "The badger came back on Monday. It ate the apples."
     file = write_rows(tmp_path / "rows.jsonl", [{"id": "a", "text": text}, {"id": "b", "text": ""}])
     result = ramify("parse", "-m", PROSE_MODEL, file, "--format", "json")

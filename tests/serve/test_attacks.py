@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import socket
 import threading
@@ -18,6 +19,7 @@ from ramify.parser import Parser
 from ramify.serve.guard import HEADERS
 from ramify.serve.limits import Limits
 from ramify.serve.served import Served, Shelf
+from tests.conftest import PROJECT
 from tests.serve.conftest import MARKUP, SENTENCE, Running, service_of, started
 from tests.serve.test_api import parse, problem
 
@@ -202,6 +204,20 @@ def test_two_hundred_connections_are_answered(running):
     for each in connections:
         assert each.recv(4096).startswith(b"HTTP/1.1 200 ")
         each.close()
+
+
+def test_requests_in_the_docs_are_answered(running):
+    page = (PROJECT / "docs" / "serve.md").read_text(encoding="utf-8")
+    commands = [shlex.split(line) for line in page.splitlines() if line.startswith("curl ")]
+    assert len(commands) >= 6
+    for command in commands:
+        address = command[1].replace("http://127.0.0.1:8000/", running.address)
+        if "-d" not in command:
+            assert httpx2.get(address).status_code == 200, command
+            continue
+        body = command[command.index("-d") + 1]
+        answer = httpx2.post(address, content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 200, (command, answer.text)
 
 
 def test_nonsense_on_the_socket_is_refused(running):

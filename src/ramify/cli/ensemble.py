@@ -23,7 +23,9 @@ def ensemble(
     ] = None,
     weight: Annotated[
         Optional[list[float]],  # noqa: UP045
-        typer.Option(help="Weight of each model, in the order of -m \\[default: equal]."),
+        typer.Option(
+            help="Weight of each model, in order of -m \\[default: 1; 0.25 for models with only trees beside others]."
+        ),
     ] = None,
     leave_out_collapsed: Annotated[
         bool,

@@ -185,7 +185,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 class _StandardOutput(io.FileIO):
-    """Ends the program when whoever reads has seen enough, which is no mistake; what else goes wrong is told."""
+    """Ends the program quietly when the reader closes the pipe; other errors are reported."""
 
     _ended = False
 
@@ -205,7 +205,7 @@ class _StandardOutput(io.FileIO):
 
 
 class _StandardError(io.FileIO):
-    """Drops notes that nobody can read any more: they are no reason to end the work."""
+    """Drops notes that nobody can read any more: they must not end the work."""
 
     def write(self, data: Any) -> int:
         try:

@@ -97,7 +97,10 @@ Keep = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 
 
-@app.command(epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty")
+@app.command(
+    epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty. Of a table: "
+    "ramify parse -m runs/mine rows.jsonl --column body --format parquet --out parsed.parquet"
+)
 def parse(
     model: Models,
     file: Sentences = Path("-"),

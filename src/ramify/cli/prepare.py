@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ramify.corpus.tree import Parse
 
 MOST_REPORTED = 20
-"""Corrupt trees that are told one by one; the manifest names all."""
+"""Corrupt trees that are reported one by one; the manifest lists all of them."""
 
 
 @app.command(epilog="Example: ramify prepare wsj treebank_3 --out data/wsj")

@@ -58,7 +58,7 @@ class ConlluSentence:
         return f"{self.source}, line {self.lines[0]}"
 
     def with_words(self, punctuation: Punctuation) -> Sentence:
-        """UPOS tells punctuation from words; of a token without UPOS, and if punctuation is kept, the rule for text."""
+        """UPOS decides which tokens are words; without UPOS, or if punctuation is kept, the rule for text does."""
         is_word = [
             form not in punctuation if punctuation.keep or upos == UNSPECIFIED else upos != PUNCTUATION_TAG
             for form, upos in zip(self.forms, self.upos, strict=True)

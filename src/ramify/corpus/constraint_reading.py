@@ -27,7 +27,7 @@ _ESCAPE = "put a backslash before brackets that are part of the text"
 class InlineRules(TextRules):
     """Text with square brackets around words that must be a constituent, and braces around words that must not.
 
-    The brackets are no part of the sentence: it is read as it would be without them. A backslash before one makes it
+    The brackets are not part of the sentence: it is read as it would be without them. A backslash before one makes it
     part of the text.
     """
 

@@ -21,8 +21,8 @@ _LOOKS_LIKE_TREES = re.compile(
     r"\s*+(?:\([^\s()]++[ \t]++[^\s()]++\)\s*+)*+"
     r"(?P<tree>(?:\((?:\w[^\s()]*+)?+\s*+(?=\())++\([^\s()]++\s++[^()]*+\))"
 )
-# What begins like a tree looks like one with some of these behind it: it may end before or in a label, behind it, in
-# a word, or in or behind a tree of a single leaf.
+# What begins like a tree looks like one with some of these after it: it may end before, in or after a label, in a word,
+# or in or after a tree of a single leaf.
 _RESTS_OF_TREES = ("((A a)", "(A a)", " a)", ")", ")((A a)", " a)((A a)", "a)((A a)")
 
 # Comments at the beginning of a file, and those that treebanks in CoNLL-U have.
@@ -62,7 +62,7 @@ def is_undecided(data: bytes) -> bool:
     if match is None:
         return _first_word_is_cut(head) or any(_LOOKS_LIKE_TREES.match(head + rest) for rest in _RESTS_OF_TREES)
     behind = _behind_tree(head[match.start("tree") :])
-    # What follows on the line of the tree's end tells trees from text.
+    # What follows on the last line of the tree distinguishes trees from text.
     return behind is None or not (behind.strip() or "\n" in behind)
 
 

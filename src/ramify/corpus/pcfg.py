@@ -73,7 +73,7 @@ class BinaryGrammar:
 
     @classmethod
     def from_nltk(cls, grammar: nltk.PCFG) -> BinaryGrammar:
-        """The same grammar with words and phrases told apart; `grammar` must be in Chomsky normal form.
+        """The same grammar with separate symbols for words and phrases; `grammar` must be in Chomsky normal form.
 
         A symbol `B` with binary and lexical rules becomes a nonterminal `B` and a preterminal `B_word`, each
         with its own rules renormalised; a rule that has `B` as a child becomes one rule for each of the two,

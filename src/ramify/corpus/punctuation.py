@@ -56,7 +56,7 @@ class Punctuation:
 
     @classmethod
     def from_trees(cls, parses: Iterable[Parse], rule: WordRule) -> Punctuation:
-        """Forms seen only under tags that are no words' count as punctuation, forms seen as words never do.
+        """Forms seen only with tags of non-words count as punctuation, forms seen as words never do.
 
         A form that the treebank does not have is judged as in text.
         """

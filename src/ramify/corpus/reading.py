@@ -64,7 +64,7 @@ class Corpus:
         return len(self.parses)
 
     def words_only(self, rule: WordRule) -> Corpus:
-        """Every sentence without the leaves that are no words; sentences of nothing else are dropped."""
+        """Every sentence without the leaves that are not words; sentences of nothing else are dropped."""
         cleaned = [remove_non_words(parse, rule) for parse in self.parses]
         return self._keeping([parse for parse in cleaned if len(parse) > 0], "without words")
 
@@ -158,7 +158,7 @@ def read_sentences(
 
 
 def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
-    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS tells punctuation from words."""
+    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS decides which tokens are words."""
     file = Path(path)
     checksum = hashlib.sha256()
     with opened(file) as raw:

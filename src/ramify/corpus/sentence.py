@@ -52,7 +52,7 @@ class Sentence:
     @property
     def tokens(self) -> tuple[str, ...]:
         """Exactly as they stand in the text."""
-        return tuple(self.text[start:end] for start, end in self.offsets)
+        return tuple([self.text[start:end] for start, end in self.offsets])
 
     @property
     def words(self) -> tuple[str, ...]:

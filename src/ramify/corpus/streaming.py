@@ -119,7 +119,7 @@ class SentenceStream:
         return Sentence.from_tokens(words, self._word_rule.which_are_words(tags), where)
 
     def _with_splitter(self, lines: Iterator[str]) -> tuple[TextRules, Iterator[str]]:
-        """The model has no splitter of its own: one that learns from how the text begins."""
+        """A splitter learnt from the beginning of the text, for a model that has none."""
         from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
 
         head, size = [], 0

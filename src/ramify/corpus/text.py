@@ -75,7 +75,7 @@ class TextRules:
             yield text, f"{source}, line {number}"
 
     def _with_words(self, text: str, offsets: tuple[tuple[int, int], ...], where: str) -> Sentence:
-        return Sentence(text, offsets, tuple(text[i:j] not in self.punctuation for i, j in offsets), where)
+        return Sentence(text, offsets, tuple([text[i:j] not in self.punctuation for i, j in offsets]), where)
 
     def as_record(self) -> dict[str, Any]:
         """In terms of JSON, without the splitter, which is large and has its own file."""

@@ -46,7 +46,7 @@ def split_at_spaces(text: str) -> Offsets:
 
 
 def check_code(language: str) -> None:
-    """Refuse what is no code of a language by its form alone: asking spaCy takes a second."""
+    """Refuse what does not have the form of a language code; asking spaCy takes a second."""
     if language not in (WHITE_SPACE, PENN) and not re.fullmatch("[a-z]{2,3}", language):
         raise RamifyError(
             f"no tokeniser is known for {language[:40]!r}; give a language code, such as en, xx for any, or penn."

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -67,6 +67,8 @@ class Vocabulary:
         self.words = tuple(words)
         self.normal_form = normal_form
         self._numbers = {word: number for number, word in enumerate(self.words)}
+        # Most words of a text were seen before, and normalising takes longer than anything else here.
+        self._number = lru_cache(1 << 16)(lambda word: self._numbers.get(normalise(word, normal_form), 0))
         if not self.words or self.words[0] != UNKNOWN:
             raise RamifyError(f"The first word of the vocabulary must be {UNKNOWN}; add it.")
         if len(self._numbers) != len(self.words):
@@ -114,7 +116,7 @@ class Vocabulary:
 
     def encode(self, words: Iterable[str]) -> NDArray[np.int64]:
         """(length,): the numbers of `words` as they stand in the text; they are normalised here."""
-        return np.array([self._numbers.get(normalise(word, self.normal_form), 0) for word in words], dtype=np.int64)
+        return np.array([self._number(word) for word in words], dtype=np.int64)
 
     def unknown(self, words: Iterable[str]) -> list[str]:
         """The words, normalised, that are not known; `<unk>` itself is one of them."""

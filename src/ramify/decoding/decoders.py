@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,7 +129,7 @@ def decode(
             given = zip(found.log_partition.tolist(), posteriors, trees, strict=True)
             result = [_unlabelled(*each) for each in given]
         else:
-            result = [_by_posteriors(found, b, spans) for b, spans in enumerate(trees)]
+            result = _by_posteriors(found, trees)
         return _with_heads(result, found, heads)
     unconstrained, cost = grammar.with_cost(word_ids, lengths)
     pcfg = unconstrained if forbidden is None else unconstrained.forbid(forbidden.mask)
@@ -138,9 +138,7 @@ def decode(
     trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](without(forbidden, found), lengths, branching_prior)
     of_constraints = {} if forbidden is None else forbidden.condition(unconstrained, found)
     found.log_partition.sub_(cost)
-    result = [
-        _by_posteriors(found, b, spans, bool(in_log_space[b]), of_constraints.get(b)) for b, spans in enumerate(trees)
-    ]
+    result = _by_posteriors(found, trees, in_log_space.tolist(), of_constraints)
     if by_posteriors:
         return _with_heads(result, found, heads)
     if bool(in_log_space.any()):
@@ -185,7 +183,7 @@ def labels_of_trees(
     pcfg, cost = grammar.with_cost(word_ids, lengths)
     found, in_log_space = _marginals(pcfg.forbid(spans_not_in(trees, pcfg.longest)))
     found.log_partition.sub_(cost)
-    return [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
+    return _by_posteriors(found, trees, in_log_space.tolist())
 
 
 def _unlabelled(log_probability: float, table: NDArray[np.float32], spans: NDArray[np.int32]) -> Decoded:
@@ -202,29 +200,39 @@ def _unlabelled(log_probability: float, table: NDArray[np.float32], spans: NDArr
 
 def _by_posteriors(
     found: Marginals,
-    b: int,
-    spans: NDArray[np.int32],
-    in_log_space: bool = False,
-    constraint_log_probability: float | None = None,
-) -> Decoded:
-    """A tree with the most probable label of each of its spans, and tag of each word."""
+    trees: Sequence[NDArray[np.int32]],
+    in_log_space: Sequence[bool] | None = None,
+    of_constraints: Mapping[int, float] | None = None,
+) -> list[Decoded]:
+    """Trees with the most probable label of each of their spans, and tag of each word."""
     assert found.best_label is not None
     assert found.best_label_posterior is not None
     assert found.best_tag is not None
     assert found.best_tag_posterior is not None
-    i, j = spans[:, 0], spans[:, 1]
-    N = len(spans) + 1
-    return Decoded(
-        float(found.log_partition[b]),
-        found.spans[b, : N + 1, : N + 1].cpu().numpy(),
-        spans,
-        found.best_label[b].cpu().numpy()[i, j],
-        found.best_label_posterior[b].cpu().numpy()[i, j],
-        found.best_tag[b, :N].cpu().numpy(),
-        found.best_tag_posterior[b, :N].cpu().numpy(),
-        in_log_space,
-        constraint_log_probability,
-    )
+    log_z = found.log_partition.tolist()
+    tables, labels, label_posteriors, tags, tag_posteriors = (
+        tensor.cpu().numpy()  # at once: sentence by sentence, the calls take longer than the numbers
+        for tensor in (
+            found.spans, found.best_label, found.best_label_posterior, found.best_tag, found.best_tag_posterior,
+        )
+    )  # fmt: skip
+    result = []
+    for b, spans in enumerate(trees):
+        i, j, N = spans[:, 0], spans[:, 1], len(spans) + 1
+        result.append(
+            Decoded(
+                log_z[b],
+                tables[b, : N + 1, : N + 1],
+                spans,
+                labels[b, i, j],
+                label_posteriors[b, i, j],
+                tags[b, :N],
+                tag_posteriors[b, :N],
+                bool(in_log_space and in_log_space[b]),
+                (of_constraints or {}).get(b),
+            )
+        )
+    return result
 
 
 def _along(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decoded:

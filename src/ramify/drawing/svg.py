@@ -88,10 +88,14 @@ def framed(drawn: Picture) -> str:
 
 
 def frame(width: float, height: float, title: str, content: str) -> str:
-    """An SVG element of this size; its paper makes it readable on a background of any colour."""
+    """An SVG element of this size; its paper makes it readable on a background of any colour.
+
+    Its direction does not follow that of the page, where the ends of a text would change places.
+    """
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="ramify" {size} role="img" aria-label="{shown(title)}">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ramify" {size} direction="ltr" role="img" '
+        f'aria-label="{shown(title)}">\n'
         f'<rect class="paper" width="100%" height="100%"/>\n{content}\n</svg>'
     )
 

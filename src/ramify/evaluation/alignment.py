@@ -37,7 +37,7 @@ _SPELLING = re.compile("|".join(map(re.escape, _SPELLINGS)))
 class _MisfitError(Exception):
     """Trees that are not of the gold sentences.
 
-    How many of them are, and how many words of the first that is not, tells which way of reading is the right one.
+    How many of them are, and how many words of the first that is not, shows which way of reading is the right one.
     """
 
     def __init__(self, message: str, fitting: int, words: int = 0) -> None:

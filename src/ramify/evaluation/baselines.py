@@ -16,7 +16,7 @@ from ramify.evaluation.gold import Gold, Prediction, unlabelled
 from ramify.evaluation.spans import Spans
 
 RANDOM_RUNS = 5
-"""Random trees are drawn so many times."""
+"""How many times random trees are drawn."""
 
 
 def left_branching(n: int) -> Spans:

@@ -36,7 +36,7 @@ class GoldHeads:
     heads: list[Heads]
     """Of each sentence that is scored, among its words alone"""
     all_tagged: bool
-    """Whether every token has UPOS, so that UPOS alone tells punctuation from words"""
+    """Whether every token has UPOS, so that UPOS alone decides which tokens are words"""
 
     def signature(self, options: Sequence[str] = ()) -> str:
         """What must stand beside a score for it to be compared."""

@@ -18,7 +18,7 @@ from ramify.runtime.parallel_autograd import Part, run_parts
 from ramify.structures.low_rank import LowRankPCFG, LowRankRules
 
 WORTH_DIVIDING = 1e9
-"""A part of so many operations is cut into one piece a core: ten milliseconds of one of them."""
+"""A part with at least this many operations, ten milliseconds on one core, is cut into one piece per core."""
 
 
 class LowRankGrammar(Grammar):
@@ -69,7 +69,7 @@ def _rules_of(made: dict[str, Tensor]) -> LowRankRules:
 
 
 def part(function: Callable[[], Tensor], rows: int, embeddings: Sequence[nn.Parameter], *networks: nn.Module) -> Part:
-    """A part made from embeddings by networks whose matrices are multiplied with so many rows."""
+    """A part made from embeddings by networks whose matrices are multiplied with this many rows."""
     matrices = [parameter for network in networks for parameter in network.parameters()]
     return Part(function, [*embeddings, *matrices], 2 * rows * sum(matrix.numel() for matrix in matrices))
 

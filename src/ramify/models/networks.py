@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from ramify.models.linear import Linear, linear
 from ramify.models.options import INITIALISATIONS
 
 
@@ -16,7 +17,7 @@ class Residual(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.first, self.second = nn.Linear(size, size), nn.Linear(size, size)
+        self.first, self.second = Linear(size, size), Linear(size, size)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., size) to (..., size)"""
@@ -69,13 +70,10 @@ class SymbolLayer(nn.Linear):
 
     def forward(self, embedding: Tensor, z: Tensor | None) -> Tensor:  # type: ignore[override]
         """(k, size) from symbols (k, e); with z (B, latent) one for each sentence, (B, k, size)."""
-        linear = nn.functional.linear
         if z is None:
-            alone: Tensor = linear(embedding, self.weight, self.bias)
-            return alone
+            return linear(embedding, self.weight, self.bias)
         by_symbol, by_sentence = self.weight.split([embedding.shape[-1], z.shape[-1]], 1)
-        together: Tensor = linear(embedding, by_symbol, self.bias) + linear(z, by_sentence)[:, None]
-        return together
+        return linear(embedding, by_symbol, self.bias) + linear(z, by_sentence)[:, None]
 
 
 class SymbolNetwork(nn.Sequential):
@@ -109,7 +107,7 @@ def dropped_out(x: Tensor, share: float, noise: torch.Generator | None) -> Tenso
 
 
 def initialise(network: nn.Module, how: str) -> None:
-    """Draw every matrix anew, embeddings too; `own` leaves what the layers began with."""
+    """Initialise every matrix, including embeddings; `own` keeps the initial values of the layers."""
     if how not in INITIALISATIONS:
         raise ValueError(f"initialisation {how!r} is not one of {', '.join(INITIALISATIONS)}")
     if how != "own":

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.models.in_parts import LowRankGrammar, by_rows, part
+from ramify.models.linear import Linear
 from ramify.models.networks import (
     CosineLayer,
     SymbolLayer,
@@ -62,9 +63,7 @@ class TNPCFG(LowRankGrammar):
         self.preterminal_embedding = None if tied_embeddings else nn.Parameter(torch.randn(preterminals, embedding))
 
         def output_layer(outputs: int, of: str, bias: bool = True) -> nn.Linear:
-            return (
-                CosineLayer(embedding, outputs, TEMPERATURES[of]) if unit_rows else nn.Linear(embedding, outputs, bias)
-            )
+            return CosineLayer(embedding, outputs, TEMPERATURES[of]) if unit_rows else Linear(embedding, outputs, bias)
 
         def rule_network() -> SymbolNetwork:
             if pre_norm:

@@ -89,7 +89,7 @@ def best_many(
     if not isinstance(parser, Parser):
         raise RamifyError("--best needs the probabilities of trees, which an average does not have; give one grammar.")
     check_decoder(parser.generative, "viterbi")
-    for window in parser._windows(sentences):
+    for window, _ in parser._windows(sentences):
         for sentence in window:
             yield _best_of(parser, sentence, count, max_length)
 

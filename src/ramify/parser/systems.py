@@ -1,4 +1,4 @@
-"""Systems as a person names them: model folders, files of trees, baselines; several runs of one are told together."""
+"""Systems by name: model folders, files of trees, baselines; several runs of one system are reported together."""
 
 from __future__ import annotations
 
@@ -142,8 +142,8 @@ def common_rule(systems: Sequence[System]) -> WordRule | None:
     # A model that was learnt from text goes with any rule.
     rules = {str(model.config["words"]): model.name for model in models if model.config["words"] != LEARNT_FROM_TEXT}
     if len(rules) > 1:
-        told = ", ".join(f"{name} with {rule}" for rule, name in rules.items())
-        raise RamifyError(f"The models were trained with different rules for words ({told}); choose one with --words.")
+        found = ", ".join(f"{name} with {rule}" for rule, name in rules.items())
+        raise RamifyError(f"The models were trained with different rules for words ({found}); choose one with --words.")
     return WordRule.from_name(next(iter(rules))) if rules else None
 
 
@@ -219,7 +219,7 @@ def _rows(
         for number, run in enumerate(runs, start=1):
             of_run = results(run)
             name = of_run[0].system
-            # Runs of one name are told apart by their number.
+            # Runs with the same name are distinguished by a number.
             alone = sum(other.name == run.name for other in runs) == 1
             found.append(mean(of_run, name if alone else f"{name} #{number}", None))
         rows += found
@@ -269,5 +269,5 @@ def _settings_but_seed(config: dict[str, Any]) -> str:
             if name not in ("seed", "device", "checkpoint_minutes") and value is not None
         }
     names = ("model", "grammar", "words", "data", "teachers", "ensemble")
-    told = {"settings": settings, **{name: config.get(name) for name in names}}
-    return json.dumps(told, sort_keys=True)
+    described = {"settings": settings, **{name: config.get(name) for name in names}}
+    return json.dumps(described, sort_keys=True)

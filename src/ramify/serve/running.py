@@ -67,12 +67,24 @@ def serve(
         server = make_server(shelf, hosts, limits)
         shown = next(iter(names), host)
         shown = f"[{shown}]" if ":" in shown else shown
-        on_start(f"http://{shown}:{bound.getsockname()[1]}/")
+        address = f"http://{shown}:{bound.getsockname()[1]}/"
+        server.on_start = lambda: on_start(address)
         with suppress(Stopped):  # uvicorn has finished its work by then, and repeats the signal
             server.run(sockets=[bound])
 
 
-def make_server(shelf: Shelf, hosts: Sequence[str], limits: Limits) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """Says when it listens: from then on, a signal to stop is obeyed in good order."""
+
+    on_start: Callable[[], None] = staticmethod(lambda: None)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        self.on_start()
+
+
+def make_server(shelf: Shelf, hosts: Sequence[str], limits: Limits) -> Server:
     """A server that is not started yet."""
     app, service = make_app(shelf, limits)
     config = uvicorn.Config(
@@ -87,7 +99,7 @@ def make_server(shelf: Shelf, hosts: Sequence[str], limits: Limits) -> uvicorn.S
         limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=limits.stop_seconds,
     )
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -1,4 +1,4 @@
-"""The model card: what a stranger who finds the folder wants to know."""
+"""The model card: what a reader of the model folder needs to know."""
 
 from __future__ import annotations
 

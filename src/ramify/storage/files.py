@@ -52,7 +52,7 @@ def check_place(path: Path) -> None:
 
 
 def place_for(out: Path, overwrite: bool) -> Path:
-    """Where to write what the user wants in `out`, told before the work: a link stays, and its target is written.
+    """Where to write `out`, checked before the work: a link stays, and its target is written.
 
     Refused is what could not be written or, without `overwrite`, would replace something.
     """

@@ -74,10 +74,11 @@ def load_tensors(
         if not bool(tensor.isfinite().all()):
             raise RamifyError(f"{path}: {name} contains numbers that are not finite; get another copy, or train again.")
     try:
-        told = json.loads(facts)
+        metadata = json.loads(facts)
     except (ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: is damaged, because its metadata cannot be read; get another copy.") from error
-    return {name: tensor.float() for name, tensor in tensors.items()}, told if isinstance(told, dict) else {}
+    as_float = {name: tensor.float() for name, tensor in tensors.items()}
+    return as_float, metadata if isinstance(metadata, dict) else {}
 
 
 def _check_file(path: Path, largest_header: int) -> None:

@@ -101,8 +101,8 @@ def failure_lines(
         if result.failures:
             counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
             named = {reason: [f"sentence {number}" for number in found] for reason, found in result.failures.items()}
-            told = failures_told(counts, named, sentences)
-            yield f"{result.system}: {told} {consequence}"
+            failures = failures_told(counts, named, sentences)
+            yield f"{result.system}: {failures} {consequence}"
         if result.in_log_space:
             yield f"{result.system}: {log_space_told(result.in_log_space)}"
 
@@ -252,6 +252,8 @@ _FIGURES = {
     "share_of_peak": ("share of it", "%", 100),
     "sentences_per_second_per_peak_gflop": ("speed for each GFLOP/s of it", "sentences/s", 1),
     "peak_memory_mb": ("memory, peak", "MB", 1),
+    "task_memory_mb": ("memory of the task alone", "MB", 1),
+    "predicted_memory_mb": ("the same, predicted", "MB", 1),
     "reference_sentences_per_second": ("speed of the reference", "sentences/s", 1),
 }
 """What `ramify bench` measures: its name for a reader, its unit, and the factor to that unit"""
@@ -260,12 +262,26 @@ _FIGURES = {
 def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:
     """One axis of a sweep, a size a line."""
     unit = {"length": "words", "symbols": "preterminals", "batch": "sentences"}[axis]
-    heads = (f"{axis} ({unit})", "time (ms)", "speed (sentences/s)", "share of peak (%)")
-    table = _table(*heads, title=f"time ~ {axis}^{exponent:.2f}")
+    heads = (
+        f"{axis} ({unit})",
+        "time (ms)",
+        "speed (sentences/s)",
+        "share of peak (%)",
+        "memory (MB)",
+        "predicted (MB)",
+    )
+    shown_heads = heads if records[0]["predicted_memory_mb"] is not None else heads[:-1]
+    table = _table(*shown_heads, title=f"time ~ {axis}^{exponent:.2f}")
     for record in records:
         size = record["preterminals" if axis == "symbols" else axis]
         figures = (record["sentences_per_second"], 100 * record["share_of_peak"])
-        table.add_row(str(size), f"{record['seconds'] * 1e3:.2f}", *(f"{figure:.3g}" for figure in figures))
+        memory = [record[name] for name in ("task_memory_mb", "predicted_memory_mb")[: len(shown_heads) - 4]]
+        table.add_row(
+            str(size),
+            f"{record['seconds'] * 1e3:.2f}",
+            *(f"{figure:.3g}" for figure in figures),
+            *(f"{figure:.0f}" for figure in memory),
+        )
     return table
 
 

@@ -155,8 +155,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         parts.append(f"{summary.held_out:,} held out as dev set")
     if summary.dropped:
         reasons = [f"{count:,} {reason}" for reason, count in summary.dropped.items()]
-        told = ", ".join(reasons if len(reasons) > 1 else summary.dropped)
-        parts.append(f"{sum(summary.dropped.values()):,} dropped ({told})")
+        listed = ", ".join(reasons if len(reasons) > 1 else summary.dropped)
+        parts.append(f"{sum(summary.dropped.values()):,} dropped ({listed})")
     if summary.blank_lines:
         parts.append(f"{summary.blank_lines:,} blank lines skipped")
     yield f"data    {Path(summary.source).name}: {', '.join(parts)}"

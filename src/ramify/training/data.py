@@ -24,7 +24,7 @@ from ramify.storage.model_files import LEARNT_FROM_TEXT
 from ramify.training.settings import Settings
 
 HELD_OUT_EVERY = 20
-"""Without a dev set every so many-th sentence is held out to choose the model by."""
+"""Without a dev set, one in this many sentences is held out."""
 _SEEN = 1000
 _MOSTLY = 0.2
 
@@ -56,7 +56,7 @@ class Data:
         }
 
     def describe(self) -> dict[str, Any]:
-        """In terms of JSON: what a model's config tells about its data."""
+        """In terms of JSON: what the config of a model records about its data."""
         return {
             "words": LEARNT_FROM_TEXT if self.word_rule is None else str(self.word_rule),
             "text": self.text_rules.as_record(),

@@ -34,7 +34,7 @@ class Progress:
 
     @classmethod
     def at(cls, position: Position, sentences: int) -> Progress:
-        """Where a run at this position is, of so many sentences an epoch."""
+        """Where a run at this position is, given the number of sentences per epoch."""
         rate = position.sentences / position.seconds if position.seconds else 0.0
         seen = safe_exp(-position.log_probability / position.words) if position.words else math.nan
         return cls(position.epoch, position.sentences, sentences, rate, seen)

@@ -22,7 +22,7 @@ from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, se
 PUNCTUATION = ("remove", "penn", "keep")
 FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
-"""What a resumed run may be given anew; everything else would make it another run."""
+"""Settings that a resumed run may change; any other change would make it another run."""
 DEFAULT_BATCH = 4
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""

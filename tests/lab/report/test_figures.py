@@ -11,7 +11,7 @@ from ramify.lab.report.figures.plots import draw_curves, draw_heat_map, draw_len
 from ramify.lab.report.figures.style import Systems, drawing, look, rendered
 from ramify.lab.results.schema import Spread, spread
 
-pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.needs("plot")
 
 
 def words(svg: str) -> list[str]:

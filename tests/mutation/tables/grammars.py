@@ -5,8 +5,10 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "grammars, networks",
-        ("models/test_forward.py", "models/test_compound.py", "models/test_families.py"),
+        ("models/test_linear.py", "models/test_forward.py", "models/test_compound.py", "models/test_families.py"),
         (
+            Mutant("linear_loops:forward", "y[i] = bias[i]", "y[i] = 0"),
+            Mutant("linear_loops:backward", "rows.shape[0], inner, g_weight", "rows.shape[0] - 1, inner, g_weight"),
             Mutant("Residual.forward", ".relu_()).relu_()", ".relu_())"),
             Mutant("Residual.forward", "return x + update", "return update"),
             Mutant("PreNormResidual.forward", "self.first(self.norm(x))", "self.first(x)"),
@@ -143,6 +145,8 @@ GROUPS = (
                 "torch.Generator().manual_seed(torch.seed()) if noise is None",
             ),
             Mutant("DIORA.draws", "return True", "return False"),
+            Mutant("DIORA._initialise", "nn.init.zeros_(parameter)", "nn.init.ones_(parameter)"),
+            Mutant("DIORA._initialise", "(self.embedding.weight, self.inside.score", "(self.inside.score"),
         ),
     ),
 )

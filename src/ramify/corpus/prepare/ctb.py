@@ -69,7 +69,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def at_mark_up(data: bytes) -> Iterator[Passage]:
-    """A passage for what follows each `<S>`, and for trees outside of them; other text is no tree and is left out."""
+    """A passage for what follows each `<S>`, and for trees outside of them; other text is left out."""
     slices: list[tuple[int, int]] = []
     start, in_sentence = 0, False
     for mark in [*_MARK_UP.finditer(data), None]:

@@ -1,4 +1,4 @@
-"""`manifest.json`: how a folder of trees was made, and by which rule its words are told."""
+"""`manifest.json`: how a folder of trees was made, and which leaves are words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
-        return None  # a manifest of something else is no business of ours
+        return None  # a manifest of another program
     if not isinstance(manifest, dict) or manifest.get("made_by") != MADE_BY:
         return None
     return manifest

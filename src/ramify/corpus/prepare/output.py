@@ -13,7 +13,7 @@ from ramify.storage.locks import locked_file, locked_folder
 
 
 def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
-    """Refuse a folder with something in it, unless it was prepared before and may be prepared anew."""
+    """Refuse a folder with something in it, unless it was prepared before and may be replaced."""
     if source is not None and out.resolve() == source.resolve():
         raise RamifyError(f"{out}: this is the treebank itself; give another folder.")
     if out.exists() and not out.is_dir():

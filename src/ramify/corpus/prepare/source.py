@@ -35,13 +35,13 @@ class Source:
     word_rule: WordRule | None = None
     """None where it is guessed from the tags"""
     cut: Cut = at_margin
-    """Where a tree may begin, so that reading goes on behind a corrupt one"""
+    """Where a tree may begin, so that reading continues after a corrupt one"""
     margin_is_a_guess: bool = False
     """Whether trees may as well go on at the margin; then `cut` is used only in a file that does not read as it is"""
     line_filter: Callable[[str], str] | None = None
     tidy: Callable[[Parse], Parse] | None = None
     shares: tuple[int, int, int] | None = None
-    """Of how many blocks so many are train, dev and test"""
+    """How many blocks in each group, and how many of them are train, dev and test"""
     facts: dict[str, str] = field(default_factory=dict)
     """What was found out and belongs into the manifest, such as the language"""
     unused: Sequence[str] = ()

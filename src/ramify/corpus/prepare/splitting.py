@@ -1,4 +1,4 @@
-"""Which trees of a treebank without a split of its own are train, dev and test."""
+"""Which trees of a treebank without a standard split are train, dev and test."""
 
 from __future__ import annotations
 

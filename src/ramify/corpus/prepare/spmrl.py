@@ -1,4 +1,4 @@
-"""The SPMRL shared task (2013, 2014): `.gold.ptb` files, one tree a line, features behind `##`, a split of its own."""
+"""The SPMRL shared task (2013, 2014): `.gold.ptb` files, one tree per line, features after `##`, a fixed split."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PUNCTUATION_TAGS = {
 """What the published results leave out, by language"""
 
 _FILE = re.compile(r"(?P<split>train5k|train|dev|test)\.(?P<language>[a-z]+)\.gold\.ptb", re.IGNORECASE)
-# In `(NC##g=m|n=s## chat)` and `(NP-SUJ##...##`: everything behind the name of the tag or the label.
+# In `(NC##g=m|n=s## chat)` and `(NP-SUJ##...##`: everything after the name of the tag or the label.
 _FEATURES = re.compile(r"(\([^\s()]+?)##[^\s()]*", re.ASCII)
 _BASE = re.compile(r"[^-:|=]+")
 
