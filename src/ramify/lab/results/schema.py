@@ -8,14 +8,16 @@ still load.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ramify.errors import RamifyError, shortened
 from ramify.evaluation.report import Evaluation
@@ -46,7 +48,8 @@ LARGEST_FILE = 64 << 20
 LONGEST_TEXT = 300
 COMPOUND = ("c-pcfg", "sc-pcfg")
 
-Counts = dict[str, int]
+Counts = dict[str, Annotated[int, Meta(gt=0)]]
+MOST_BITS = 64
 Record = TypeVar("Record", bound=Struct)
 
 
@@ -167,11 +170,22 @@ class Induced(Struct, frozen=True):
 
     usage: Counts
     """How often each nonterminal is predicted"""
-    alignment: dict[str, Counts]
+    alignment: dict[str, Annotated[Counts, Meta(min_length=1)]]
     """gold label: nonterminal: constituents"""
     subtypes: dict[str, tuple[Subtype, ...]] = {}
     purity: float | None = None
     entropy: float | None = None
+
+
+class Agreement(Struct, frozen=True):
+    """S-F1 between the trees of the members of an average, the average itself, and left and right branching."""
+
+    columns: tuple[str, ...]
+    sentence_f1: dict[str, tuple[float, ...]]
+
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.sentence_f1.values()):
+            raise ValueError("a row of the agreement is not as long as its columns")
 
 
 class Result(Struct, kw_only=True, omit_defaults=True):
@@ -204,6 +218,12 @@ class Result(Struct, kw_only=True, omit_defaults=True):
     """Of an average, the names of the runs"""
     path: str = ""
     """Where it was read from, below the folder of the experiment; not written"""
+
+    @property
+    def member_agreement(self) -> Agreement | None:
+        """Of an average, with gold trees or without."""
+        found = self.agreement if self.evaluation is None else self.evaluation.agreement
+        return None if found is None else msgspec.convert(found, Agreement)
 
     @property
     def is_baseline(self) -> bool:
@@ -293,9 +313,15 @@ def read_record(path: Path, kind: type[Record]) -> Record:
         raise RecordError(path, f"has format {shortened(str(found))}, but this version reads format {FORMAT}")
     if kind is Result and isinstance(content, dict):
         content = _with_scores_or_none(content)
-    try:
+    with _explained(path, kind):
         return msgspec.convert(content, kind)
-    except (msgspec.ValidationError, OverflowError) as error:
+
+
+@contextmanager
+def _explained(path: Path, kind: type[Struct]) -> Iterator[None]:
+    try:
+        yield
+    except msgspec.ValidationError as error:
         raise RecordError(path, f"is not a {kind.__name__} of this version: {error}") from error
 
 
@@ -304,6 +330,8 @@ def read_result(path: Path, below: Path) -> Result:
     result = read_record(path, Result)
     if result.evaluation is None:
         raise RecordError(path, "has no scores: there were no gold trees")
+    with _explained(path, Agreement):
+        _ = result.member_agreement
     if not 0 <= result.f1 <= 100 + 1e-6:  # sums of shares may exceed 100 by their last digit
         raise RecordError(path, f"has an S-F1 of {result.f1}, not between 0 and 100")
     result.path = one_line(path.relative_to(below).as_posix())
@@ -332,7 +360,13 @@ def _cleaned(value: Any) -> Any:
         return one_line(value)
     if isinstance(value, dict):
         return {one_line(key): _cleaned(each) for key, each in value.items()}
-    return [_cleaned(each) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
+    if (isinstance(value, float) and not isfinite(value)) or (
+        isinstance(value, int) and value.bit_length() > MOST_BITS
+    ):
+        raise ValueError("it has a number beyond all measure")
+    return value
 
 
 def one_line(value: str) -> str:

@@ -18,7 +18,7 @@ from ramify.lab.plan.experiment import DataSet, Plan
 from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
 from ramify.lab.results.places import RUNS, result_file
-from ramify.lab.results.schema import FORMAT, Result, Run, Spread, as_record, read_record, spread
+from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, Spread, as_record, read_record, spread
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment, survey
 from ramify.lab.run.status import Status
@@ -144,7 +144,7 @@ def stages(planned: PlannedFocus) -> list[Stage]:
     for average in (run for run in planned.plan.runs.values() if run.members):
         results = [_result(planned, planned.plan.runs[name]) for name in average.members]
         mean = _result(planned, average)
-        agreement = mean.agreement if mean.evaluation is None else mean.scores.agreement
+        agreement = mean.member_agreement
         perplexities = [result.dev_perplexity for result in results]
         known = [each for each in perplexities if each is not None]
         found.append(
@@ -165,10 +165,10 @@ def _result(planned: PlannedFocus, run: Run) -> Result:
     return read_record(result_file(planned.out / run.path, run.decoders[0]), Result)
 
 
-def _mean_agreement(record: dict[str, Any]) -> float | None:
+def _mean_agreement(found: Agreement) -> float | None:
     """The mean over all pairs of members; None for a single member."""
-    names = record["columns"][:-3]
-    pairs = [record["sentence_f1"][a][place] for a in names for place, b in enumerate(names) if a != b]
+    names = found.columns[:-3]
+    pairs = [found.sentence_f1[a][place] for a in names for place, b in enumerate(names) if a != b]
     return fmean(pairs) if pairs else None
 
 

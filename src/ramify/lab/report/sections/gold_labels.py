@@ -143,7 +143,7 @@ def induced(study: Collection) -> Section:
         (data, model): of
         for data in study.datasets
         for model in study.models(data)
-        if (of := [r for r in study.of(data, model) if r.induced and r.induced.alignment])
+        if (of := [r for r in study.of(data, model) if r.induced and r.induced.alignment and r.induced.usage])
     }
     exhibits = [_purity(found)] if found else []
     for (data, _), of in found.items():

@@ -118,16 +118,17 @@ def _mean_row(rows: list[Row]) -> Row:
 
 def agreement(study: Collection) -> Section:
     """A table for each average."""
-    averages = [result for result in study.results if result.scores.agreement]
+    averages = [result for result in study.results if result.member_agreement]
     return Section("agreement", [_agreement(r, r is not averages[0]) for r in averages])
 
 
 def _agreement(result: Result, folded: bool) -> Exhibit:
-    found = result.scores.agreement or {}
-    heads = found["columns"]
+    found = result.member_agreement
+    assert found is not None
+    heads = found.columns
     rows = [
         (name, *(None if name == other else number(value) for other, value in zip(heads, f1, strict=True)))
-        for name, f1 in found["sentence_f1"].items()
+        for name, f1 in found.sentence_f1.items()
         if name not in ("left", "right")
     ]
     of, table = (result.data, result.model), Table(["", *heads], {"": [*rows]})

@@ -197,7 +197,7 @@ def every_run(study: Collection) -> Section:
             r.decoder,
             Number(r.f1, r.scores.f1_std, 2),
             number(r.scores.scores.corpus_f1, 2),
-            *(number(r.scores.by_convention[name].sentence_f1, 2) for name in CONVENTIONS),
+            *(number(getattr(r.scores.by_convention.get(name), "sentence_f1", None), 2) for name in CONVENTIONS),
             number(r.perplexity, 1),
             number(r.seconds_per_epoch, 1),
             number(r.parameters, 0),
