@@ -124,18 +124,18 @@ def marginals(pcfg: LowRankPCFG) -> Marginals:
     outputs = [tensor.numpy() for tensor in result.tensors().values()]
     no_scores = np.zeros((0, 0, 0), spans.numpy().dtype)
 
+    words = pcfg.masked_words()
+    peak = words.amax(-1)
+    leaves = words.new_zeros(B, N, padded_size(p, words.dtype, NARROW_BYTES))
+    exp(words - torch.where(peak == -torch.inf, 0, peak)[..., None], out=leaves[..., :p])
+    scales = peak.double()
+
     def run(shard: Shard) -> None:
-        words = shard.of_words(pcfg.words)
-        words = words.masked_fill(
-            torch.arange(shard.longest)[:, None] >= torch.from_numpy(shard.lengths)[:, None, None], -torch.inf
-        )
-        peak = words.amax(-1, keepdim=True)
-        leaves = words.new_zeros(*shard.shape, padded_size(p, words.dtype, NARROW_BYTES))
-        exp(words - torch.where(peak == -torch.inf, 0, peak), out=leaves[..., :p])
         scores = no_scores if pcfg.span_scores is None else pcfg.span_scores[shard.sentences].numpy()
         whole_charts.posteriors(
-            shard.longest, shard.first, shard.lengths, leaves.flatten(0, 1).numpy(), peak.flatten().double().numpy(),
-            scores, pcfg.nonterminals, p, tables.start, tables.products, *(each[shard.sentences] for each in outputs),
+            shard.longest, shard.first, shard.lengths, shard.of_words(leaves).flatten(0, 1).numpy(),
+            shard.of_words(scales).flatten().numpy(), scores, pcfg.nonterminals, p, tables.start,
+            tables.products, *(each[shard.sentences] for each in outputs),
         )  # fmt: skip
 
     threads.in_pieces(run, pieces(pcfg))
