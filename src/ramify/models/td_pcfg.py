@@ -17,9 +17,9 @@ class TDPCFG(Grammar):
     """Unit-Gaussian logits, normalised as Theorem 1 of the paper asks; without a rank, those of a Simple PCFG."""
 
     def __init__(self, nonterminals: int, preterminals: int, rank: int | None = None, words: int = 0) -> None:
-        super().__init__(nonterminals, preterminals, rank or nonterminals, words)
+        symbols, components = nonterminals + preterminals, nonterminals if rank is None else rank
+        super().__init__(nonterminals, preterminals, components, words)
         self.is_simple = rank is None
-        symbols, components = nonterminals + preterminals, rank or nonterminals
         self.root = nn.Parameter(torch.randn(nonterminals))
         self.head = None if rank is None else nn.Parameter(torch.randn(nonterminals, rank))
         self.left = nn.Parameter(torch.randn(symbols, components))

@@ -127,7 +127,7 @@ GROUPS = (
             Mutant("LineOutput._resume_lines", "self._file.seek(end)", "self._file.seek(0)"),
             Mutant("_remaining", "if there < done:", "if there > done:"),
             Mutant("place_for", "place.exists() and not overwrite", "False"),
-            Mutant("write_atomically", "temporary.unlink(missing_ok=True)", "pass"),
+            Mutant("written_whole", "temporary.unlink(missing_ok=True)", "pass"),
             Mutant("StopRequest.is_repeated", "number == self.signal and ", ""),
             Mutant("stop_requests.on_signal", "elif not request.is_repeated(number):", "else:"),
         ),

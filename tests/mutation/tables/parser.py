@@ -142,7 +142,7 @@ GROUPS = (
             Mutant("without", '{"spans": found.spans.masked_fill(forbidden.mask, -torch.inf)}', "{}"),
             Mutant("without", "found.best_label_posterior.masked_fill(forbidden.mask, -torch.inf)", "found.spans"),
             Mutant("decode", "unconstrained.forbid(forbidden.mask)", "unconstrained"),
-            Mutant("only_text", 'stream.kind not in (None, "text")', "False"),
+            Mutant("only_text", 'stream.kind not in (None, "text", *TABLES)', "False"),
             Mutant("Parser.distributions", "found if forbidden is None else found.forbid(forbidden.mask)", "found"),
             Mutant("Parser._analysis", 'failure = "constraints"', 'failure = "no derivation"'),
             Mutant("Parser._analysis", "replace(flat, log_probability=found.log_probability, ", "replace(flat, "),
