@@ -97,6 +97,9 @@ def test_rules_that_are_alike_and_rules_that_share_nothing():
     assert cosine([(0, 2, 2, 0.5), (0, 2, 0, 0.5), (1, 2, 0, 1.0)], 2) == pytest.approx(0.5**0.5)
     assert cosine([(0, 2, 2, 0.5), (0, 2, 0, 0.5)], 2) is None  # the other nonterminal has no rules
     assert cosine([(0, 1, 1, 1.0)], 1) is None
+    binary = torch.full((3, 4, 4), -torch.inf)
+    binary[0, 3, 3] = binary[2, 3, 3] = 0.0
+    assert DenseRules(torch.zeros(3), binary).rule_cosine() == pytest.approx(1)  # of the two that have rules
 
 
 def test_a_grammar_of_too_many_components_is_not_compared(monkeypatch):

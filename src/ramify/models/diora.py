@@ -66,17 +66,16 @@ class DIORA(Model):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Matrices are Xavier-uniform, embeddings and S are drawn from N(0, 1), as all numbers are by the authors.
+        """Matrices are Xavier-uniform, biases zero.
 
-        Xavier's bound for a table of thousands of words is so small that, beside the bias, all words had the same leaf.
-        Then a split score depends only on the widths of the parts: nearly all trees were left or right branching.
+        Xavier's bound for a table of thousands of words is small. Beside a bias all words would have the same leaf,
+        split scores would depend on the widths of the parts alone, and S would choose left or right branching for all
+        sentences. Without a bias leaves point in different directions, and their length does not matter.
         """
         initialise(self, "xavier-uniform")
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 nn.init.zeros_(parameter)
-        for table in (self.embedding.weight, self.inside.score, self.outside.score):
-            nn.init.normal_(table)
 
     def objective(
         self,

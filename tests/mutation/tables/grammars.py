@@ -145,8 +145,7 @@ GROUPS = (
                 "torch.Generator().manual_seed(torch.seed()) if noise is None",
             ),
             Mutant("DIORA.draws", "return True", "return False"),
-            Mutant("DIORA._initialise", "nn.init.zeros_(parameter)", "nn.init.ones_(parameter)"),
-            Mutant("DIORA._initialise", "(self.embedding.weight, self.inside.score", "(self.inside.score"),
+            Mutant("DIORA._initialise", "nn.init.zeros_(parameter)", "pass"),
         ),
     ),
 )
