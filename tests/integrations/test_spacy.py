@@ -221,8 +221,8 @@ def test_displacy_draws_the_span_group(nlp):
     assert "<cat>" not in drawn
 
 
-@pytest.mark.parametrize("kind", ["model", "ensemble", "rules", "bytes"])
-def test_a_saved_pipeline_has_its_model_with_it(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["model", "bundled", "ensemble", "rules", "bytes"])
+def test_a_saved_pipeline_has_its_model_with_it(tmp_path, monkeypatch, kind):
     source = tmp_path / "source"
     if kind == "ensemble":
         package.Ensemble([MODEL, MODELS / "tn-pcfg"]).save(source)
@@ -235,7 +235,11 @@ def test_a_saved_pipeline_has_its_model_with_it(tmp_path, kind):
         shutil.copytree(MODEL, source)
         (source / "checkpoint.safetensors").write_bytes(b"large")
         (source / "link").symlink_to(tmp_path)
-    nlp = pipeline(source)
+    name = source
+    if kind == "bundled":
+        monkeypatch.setattr("ramify.naming.BUNDLED", tmp_path)
+        name = "source"
+    nlp = pipeline(name)
     expected = nlp(SNIPPET)._.ramify
     if kind == "bytes":
         data = nlp.to_bytes()

@@ -22,7 +22,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch, raise_error
 
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.naming import CONFIG, check_model
+from ramify.naming import CONFIG, check_model, resolve
 from ramify.storage.model_files import CHECKPOINT, FOCUS
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _install() -> None:
 
 def _save(model: str, place: Path) -> None:
     """Copy a model folder or file of rules, in place of one that is there."""
-    source = Path(model)
+    source = resolve(model)
     check_model(source)
     if source.is_file():
         place = place.with_suffix(RULES)
