@@ -1,3 +1,5 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -77,15 +79,15 @@ def test_unusual_characters_stay_inside_their_word() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "complaint"),
     [
-        ("(S (NN a))\n(S (NN a)))", 2, "closes no bracket"),
-        ("(S (NN a))\n\n(S (NN a)\n(NN b)\n", 3, "never closed"),
-        ("(S (NN a))\n(S (NN", 2, "never closed"),
-        ("dog (S (NN a))", 1, "'dog' stands outside"),
-        ("(S (NN a)) dog", 1, "'dog' stands outside"),
-        ("\n()", 2, "'()' holds no word"),
-        ("(S\n(NP) (NN a))", 2, "'(NP)' holds no word"),
-        ("(S (NN a) (VP (NP)))", 1, "holds no word"),
-        ("w" * 1000, 1, "...' stands outside"),
+        ("(S (NN a))\n(S (NN a)))", 2, "no matching"),
+        ("(S (NN a))\n\n(S (NN a)\n(NN b)\n", 3, "is not closed"),
+        ("(S (NN a))\n(S (NN", 2, "is not closed"),
+        ("dog (S (NN a))", 1, "'dog' is outside"),
+        ("(S (NN a)) dog", 1, "'dog' is outside"),
+        ("\n()", 2, "'()' contains no word"),
+        ("(S\n(NP) (NN a))", 2, "'(NP)' contains no word"),
+        ("(S (NN a) (VP (NP)))", 1, "contains no word"),
+        ("w" * 1000, 1, "...' is outside"),
     ],
 )
 def test_malformed_brackets_are_named_by_file_and_line(text: str, line: int, complaint: str) -> None:
@@ -154,6 +156,13 @@ def parses(draw: st.DrawFn) -> Parse:
     words, tags = (draw(st.lists(symbols, min_size=n, max_size=n)) for _ in range(2))
     labels = draw(st.lists(symbols | st.just(""), min_size=len(spans), max_size=len(spans)))
     return parse_from(words, tags, spans, labels)
+
+
+@given(parses())
+def test_plain_trees_are_written_as_all_others(tree: Parse) -> None:
+    with mock.patch("ramify.corpus.brackets._is_plain", return_value=False):
+        slowly = write_brackets(tree)
+    assert write_brackets(tree) == slowly
 
 
 @given(st.lists(parses(), max_size=3))

@@ -249,7 +249,8 @@ def test_rules_that_do_not_fit_together_are_refused():
 @pytest.fixture
 def many_small_shards(monkeypatch, on_cores):
     """Every sentence a piece of its own, on two threads."""
-    monkeypatch.setattr("ramify.structures.low_rank.shards.CACHE_BYTES", 1)
+    for module in ("shards", "posteriors"):
+        monkeypatch.setattr(f"ramify.structures.low_rank.{module}.CACHE_BYTES", 1)
     on_cores(2)
 
 
@@ -267,6 +268,31 @@ def test_a_batch_in_pieces_equals_the_reference(shape, lengths):
     trees, exact = marginals(rules, scores.detach()), marginals(rules, scores.detach(), "reference")
     for name, value in exact.tensors().items():
         torch.testing.assert_close(getattr(trees, name), value, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(6, 9, 11), (30, 60, 200), (7, 5, None)])
+def test_a_sentence_has_the_same_posteriors_in_every_batch(shape):
+    """To the last bit: what is parsed does not depend on the sentences around it, nor on how many cores there are."""
+    n, p, d = shape
+    lengths = [9, 4, 7, 12, 3, 12, 1]
+    rules = random_rules(n, p, d or n, lengths, dtype=torch.float32)
+    rules = rules if d else replace(rules, head=None)
+    together = marginals(rules)
+    for b, length in enumerate(lengths):
+        alone = marginals(rules.sentence(b).replace(words=rules.words[b : b + 1, :length]))
+        assert torch.equal(alone.log_partition, together.log_partition[b : b + 1])
+        assert torch.equal(alone.best_tag_posterior[0], together.best_tag_posterior[b, :length])
+        for name in ("spans", "best_label", "best_label_posterior"):
+            assert torch.equal(getattr(alone, name)[0], getattr(together, name)[b, : length + 1, : length + 1])
+
+
+def test_rules_that_changed_in_place_are_seen():
+    rules = random_rules(3, 4, 5, lengths=[6])
+    before = marginals(rules)
+    with torch.no_grad():
+        rules.left.copy_(rules.left.flip(0))
+    torch.testing.assert_close(marginals(rules).spans, marginals(rules, engine="reference").spans)
+    assert not torch.allclose(before.spans, marginals(rules).spans)
 
 
 @pytest.mark.usefixtures("many_small_shards")

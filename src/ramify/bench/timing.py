@@ -15,8 +15,9 @@ from ramify.bench.case import Case, flop
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.vocabulary import UNKNOWN, Vocabulary
 from ramify.models import GenerativeModel
+from ramify.models.batches import peak_bytes
 from ramify.parser import Parser
-from ramify.runtime.memory import peak_memory
+from ramify.runtime.memory import forget_peak_memory, peak_memory
 from ramify.structures.distribution import TreeDistribution
 from ramify.training.loop import train_step
 
@@ -42,6 +43,10 @@ class Measurement:
     sentences_per_second_per_peak_gflop: float
     peak_memory_mb: float
     """Of the process until the task was measured"""
+    task_memory_mb: float
+    """What the task took at its peak, besides what the process held before"""
+    predicted_memory_mb: float | None
+    """The same as it is estimated beforehand, for parsing; None for other tasks"""
     reference_sentences_per_second: float | None
     """Inside and outside in log space by autograd on the same words; None where it was not asked for"""
     threads: int
@@ -68,7 +73,15 @@ def work(case: Case, grammar: GenerativeModel) -> Callable[[], object]:
     names = [UNKNOWN, *(str(i).translate(letters) for i in range(1, case.vocabulary))]
     parser = Parser(grammar, Vocabulary(names))
     sentences = [Sentence.from_tokens([names[i] for i in row]) for row in word_ids.tolist()]
+    list(parser.analyse_many([names[:2]]))  # loads the loops, which take memory too
     return lambda: list(parser.analyse_many(sentences))
+
+
+def predicted_memory(case: Case, grammar: GenerativeModel) -> float | None:
+    """In MB, of parsing."""
+    if case.task != "parse":
+        return None
+    return peak_bytes(grammar, [case.length] * case.batch, torch.get_num_threads()) / 2**20
 
 
 def leaf_distribution(grammar: GenerativeModel, word_ids: Tensor) -> TreeDistribution:
@@ -105,6 +118,7 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
     """Time one case; the machine's peak is measured before and behind unless it is given."""
     grammar = case.grammar()
     run = work(case, grammar)
+    held = forget_peak_memory()
     times = timed(run, case.seconds)
     memory = peak_memory()
     if peak is None:
@@ -122,6 +136,8 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
         share_of_peak=gflop / min(times) / peak,
         sentences_per_second_per_peak_gflop=rate / peak,
         peak_memory_mb=memory,
+        task_memory_mb=max(memory - held, 0.0),
+        predicted_memory_mb=predicted_memory(case, grammar),
         reference_sentences_per_second=reference_rate(case, grammar) if reference else None,
         threads=torch.get_num_threads(),
     )

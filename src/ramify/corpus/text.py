@@ -75,7 +75,7 @@ class TextRules:
             yield text, f"{source}, line {number}"
 
     def _with_words(self, text: str, offsets: tuple[tuple[int, int], ...], where: str) -> Sentence:
-        return Sentence(text, offsets, tuple(text[i:j] not in self.punctuation for i, j in offsets), where)
+        return Sentence(text, offsets, tuple([text[i:j] not in self.punctuation for i, j in offsets]), where)
 
     def as_record(self) -> dict[str, Any]:
         """In terms of JSON, without the splitter, which is large and has its own file."""
@@ -92,7 +92,7 @@ class TextRules:
         if not isinstance(record, dict) or not all(
             isinstance(record.get(name), str) for name in ("tokenise", "normal_form")
         ):
-            raise RamifyError("how its text is read is not described in a way this version knows.")
+            raise RamifyError("the description of how to read text has a form that this version does not know.")
         check_code(record["tokenise"])
         punctuation = Punctuation.from_record(record.get("punctuation"))
         return cls(record["tokenise"], punctuation, record["normal_form"], splitter)

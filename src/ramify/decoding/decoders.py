@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,25 +62,29 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: 
         raise RamifyError(f"seed is {seed}, but must be at least 0.")
     if not isinstance(grammar, GenerativeModel):
         if decoder == BIASED and not (isinstance(grammar, DistanceModel) and BIASED in grammar.read_outs):
-            raise RamifyError(f"The decoder {BIASED} is for prpn and on-lstm; use mbr for {type(grammar).__name__}.")
+            raise RamifyError(
+                f"The decoder {BIASED} works only for prpn and on-lstm; use mbr for {type(grammar).__name__}."
+            )
         if decoder not in ("mbr", BIASED):
             raise RamifyError(f"The decoder {decoder} needs a grammar; use mbr for {type(grammar).__name__}.")
         return
     if decoder == BIASED:
-        raise RamifyError(f"The decoder {BIASED} is for models with distances between words; use mbr for a grammar.")
+        raise RamifyError(
+            f"The decoder {BIASED} works only for models with distances between words; use mbr for a grammar."
+        )
     n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
     if isinstance(grammar, LexicalisedGrammar) and decoder == "viterbi" and grammar.rank is not None:
         raise RamifyError(
-            "The best tree of a bilexical grammar would have to sum over its latent variable at every rule; use the "
+            "The best tree of a bilexical grammar needs a sum over the latent variable at every rule; use the "
             "decoder mbr, or viterbi-rank."
         )
     if decoder == "viterbi" and grammar.rank is not None and not grammar.is_simple and n * m * m > MOST_RULES:
         raise RamifyError(
-            f"The best parse of this grammar needs its {n} x {m} x {m} rules written out, more than {MOST_RULES:,} "
+            f"The best parse of this grammar needs a dense tensor of {n} x {m} x {m} rules, more than {MOST_RULES:,} "
             "numbers; use the decoder mbr, or viterbi-rank."
         )
     if decoder == "viterbi-rank" and grammar.rank is None:
-        raise RamifyError("The decoder viterbi-rank is for low-rank grammars; use viterbi for this one.")
+        raise RamifyError("The decoder viterbi-rank works only for low-rank grammars; use viterbi for this one.")
 
 
 def check_prior(decoder: str, branching_prior: float) -> None:
@@ -88,7 +92,9 @@ def check_prior(decoder: str, branching_prior: float) -> None:
     if not math.isfinite(branching_prior):
         raise RamifyError(f"branching_prior is {branching_prior}, but must be a finite number.")
     if branching_prior and decoder not in BY_POSTERIORS:
-        raise RamifyError(f"A branching prior goes with the decoders {' and '.join(BY_POSTERIORS)}, not {decoder}.")
+        raise RamifyError(
+            f"A branching prior does not work with the decoder {decoder}; use {' or '.join(BY_POSTERIORS)}."
+        )
 
 
 @torch.no_grad()
@@ -123,7 +129,7 @@ def decode(
             given = zip(found.log_partition.tolist(), posteriors, trees, strict=True)
             result = [_unlabelled(*each) for each in given]
         else:
-            result = [_by_posteriors(found, b, spans) for b, spans in enumerate(trees)]
+            result = _by_posteriors(found, trees)
         return _with_heads(result, found, heads)
     unconstrained, cost = grammar.with_cost(word_ids, lengths)
     pcfg = unconstrained if forbidden is None else unconstrained.forbid(forbidden.mask)
@@ -132,9 +138,7 @@ def decode(
     trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](without(forbidden, found), lengths, branching_prior)
     of_constraints = {} if forbidden is None else forbidden.condition(unconstrained, found)
     found.log_partition.sub_(cost)
-    result = [
-        _by_posteriors(found, b, spans, bool(in_log_space[b]), of_constraints.get(b)) for b, spans in enumerate(trees)
-    ]
+    result = _by_posteriors(found, trees, in_log_space.tolist(), of_constraints)
     if by_posteriors:
         return _with_heads(result, found, heads)
     if bool(in_log_space.any()):
@@ -179,7 +183,7 @@ def labels_of_trees(
     pcfg, cost = grammar.with_cost(word_ids, lengths)
     found, in_log_space = _marginals(pcfg.forbid(spans_not_in(trees, pcfg.longest)))
     found.log_partition.sub_(cost)
-    return [_by_posteriors(found, b, spans, bool(in_log_space[b])) for b, spans in enumerate(trees)]
+    return _by_posteriors(found, trees, in_log_space.tolist())
 
 
 def _unlabelled(log_probability: float, table: NDArray[np.float32], spans: NDArray[np.int32]) -> Decoded:
@@ -196,29 +200,39 @@ def _unlabelled(log_probability: float, table: NDArray[np.float32], spans: NDArr
 
 def _by_posteriors(
     found: Marginals,
-    b: int,
-    spans: NDArray[np.int32],
-    in_log_space: bool = False,
-    constraint_log_probability: float | None = None,
-) -> Decoded:
-    """A tree with the most probable label of each of its spans, and tag of each word."""
+    trees: Sequence[NDArray[np.int32]],
+    in_log_space: Sequence[bool] | None = None,
+    of_constraints: Mapping[int, float] | None = None,
+) -> list[Decoded]:
+    """Trees with the most probable label of each of their spans, and tag of each word."""
     assert found.best_label is not None
     assert found.best_label_posterior is not None
     assert found.best_tag is not None
     assert found.best_tag_posterior is not None
-    i, j = spans[:, 0], spans[:, 1]
-    N = len(spans) + 1
-    return Decoded(
-        float(found.log_partition[b]),
-        found.spans[b, : N + 1, : N + 1].cpu().numpy(),
-        spans,
-        found.best_label[b].cpu().numpy()[i, j],
-        found.best_label_posterior[b].cpu().numpy()[i, j],
-        found.best_tag[b, :N].cpu().numpy(),
-        found.best_tag_posterior[b, :N].cpu().numpy(),
-        in_log_space,
-        constraint_log_probability,
-    )
+    log_z = found.log_partition.tolist()
+    tables, labels, label_posteriors, tags, tag_posteriors = (
+        tensor.cpu().numpy()  # at once: sentence by sentence, the calls take longer than the numbers
+        for tensor in (
+            found.spans, found.best_label, found.best_label_posterior, found.best_tag, found.best_tag_posterior,
+        )
+    )  # fmt: skip
+    result = []
+    for b, spans in enumerate(trees):
+        i, j, N = spans[:, 0], spans[:, 1], len(spans) + 1
+        result.append(
+            Decoded(
+                log_z[b],
+                tables[b, : N + 1, : N + 1],
+                spans,
+                labels[b, i, j],
+                label_posteriors[b, i, j],
+                tags[b, :N],
+                tag_posteriors[b, :N],
+                bool(in_log_space and in_log_space[b]),
+                (of_constraints or {}).get(b),
+            )
+        )
+    return result
 
 
 def _along(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decoded:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -30,6 +30,8 @@ class Model(nn.Module, ABC):
 
     has_likelihood: ClassVar[bool] = False
     """Whether `objective` is log p(w), or a lower bound of it, so that its perplexity means something"""
+    has_posteriors: ClassVar[bool] = True
+    """Whether `marginals` are probabilities; False for a model with a single tree, whose spans count as 0 and 1"""
     allows_dropout: ClassVar[bool] = True
     takes_span_scores: ClassVar[bool] = False
     """Whether `objective` takes `span_scores`, so that training can be focused on what other parsers agree on"""
@@ -101,6 +103,10 @@ class Model(nn.Module, ABC):
         """Roughly how many numbers the computation for one sentence keeps in memory."""
         return 16 * (length + 1) ** 2
 
+    def working_bytes(self, lengths: Sequence[int]) -> int:
+        """Roughly what parsing a batch of sentences of these lengths takes at its peak, besides the results."""
+        return 4 * len(lengths) * self.numbers_per_sentence(max(lengths))
+
     def expected_seconds(self, length: int) -> float:
         """Roughly how long one sentence takes to parse on one core; sentences that take minutes are announced."""
         return 1e-6 * length**2
@@ -132,7 +138,7 @@ class Model(nn.Module, ABC):
         result = {each.name: chosen.get(each.name, each.default) for each in inspect.signature(cls).parameters.values()}
         for name, value in result.items():
             if value is inspect.Parameter.empty:
-                raise RamifyError(f"{cls.__name__} needs the option {name}; give it.")
+                raise RamifyError(f"{cls.__name__} needs the option {name}, which is missing; give it.")
         return result
 
 

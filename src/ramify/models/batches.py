@@ -18,7 +18,7 @@ WordIds = NDArray[np.int64]
 
 CHART_BYTES = 256 * 2**20
 """How large the charts of one batch may grow, roughly; a single longer sentence may exceed it."""
-MOST_SENTENCES = 64
+FEWEST_SENTENCES, MOST_SENTENCES = 4, 64
 SLOW = 90.0
 """A sentence that is expected to take more seconds is announced."""
 
@@ -44,7 +44,7 @@ def check_tables_fit(grammar: Model, where: str = "") -> None:
     if needed > free:
         raise RamifyError(
             f"{where}the tables of {grammar.described()} "
-            f"need {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free; take fewer symbols "
+            f"need {needed / 2**30:.1f} GB of memory, but only {free / 2**30:.1f} GB are free; use fewer symbols "
             "or a lower rank."
         )
 
@@ -61,12 +61,31 @@ def check_fits(grammar: Model, length: int, where: str = "") -> None:
         needed, free = chart_bytes(grammar, length), psutil.virtual_memory().available
         raise RamifyError(
             f"{where}{': ' if where else ''}a sentence of {length:,} words needs about {needed / 2**30:.1f} GB of "
-            f"memory for its charts, and {free / 2**30:.1f} GB are free; split it into shorter ones, or use "
+            f"memory for its charts, but only {free / 2**30:.1f} GB are free; split it into shorter ones, or use "
             "a smaller grammar."
         )
 
 
-def memory_batches(grammar: Model, lengths: Sequence[int], where: Sequence[str] = ()) -> Iterator[list[int]]:
+def peak_bytes(model: Model, lengths: Sequence[int], cores: int) -> int:
+    """What parsing sentences of these lengths takes at its peak besides the model: charts, and the results of all.
+
+    As many batches as there are cores are parsed at a time, but only as many as fit into `CHART_BYTES` together.
+    """
+    batches = memory_batches(model, lengths, most=few_at_once(len(lengths)))
+    needed = sorted((model.working_bytes([lengths[place] for place in places]) for places in batches), reverse=True)
+    if not needed:
+        return 0
+    return max(needed[0], min(sum(needed[:cores]), CHART_BYTES)) + sum(4 * (length + 1) ** 2 for length in lengths)
+
+
+def few_at_once(sentences: int) -> int:
+    """How large the batches of that many sentences are to be, so that every core gets some; the same for all cores."""
+    return min(max(-(-sentences // 4), FEWEST_SENTENCES), MOST_SENTENCES)
+
+
+def memory_batches(
+    grammar: Model, lengths: Sequence[int], where: Sequence[str] = (), most: int = MOST_SENTENCES
+) -> Iterator[list[int]]:
     """Places of the sentences that have words, shortest first, cut into batches whose charts stay within `CHART_BYTES`.
 
     `where` names the sentences, each of which is announced before it is begun if it will take minutes.
@@ -74,9 +93,7 @@ def memory_batches(grammar: Model, lengths: Sequence[int], where: Sequence[str] 
     batch: list[int] = []
     for place in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
         # Sorted: the sentence about to join is the longest, so it sets the size of the whole batch.
-        if batch and (
-            len(batch) == MOST_SENTENCES or (len(batch) + 1) * chart_bytes(grammar, lengths[place]) > CHART_BYTES
-        ):
+        if batch and (len(batch) == most or (len(batch) + 1) * chart_bytes(grammar, lengths[place]) > CHART_BYTES):
             yield batch
             batch = []
         batch.append(place)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ramify.models.compound import SentenceEncoder
 from ramify.models.generative import GenerativeModel
 from ramify.structures.dense import DenseRules
-from ramify.structures.low_rank import LowRankRules
+from ramify.structures.low_rank import LowRankRules, working_bytes
 from ramify.structures.pcfg import PCFG, Rules
 
 LARGEST_TABLE = 2**28
@@ -104,6 +104,12 @@ class Grammar(GenerativeModel):
         n = self.nonterminals
         per_span = n * n + 6 * n if self.rank is None else 6 * self.rank + 3 * n
         return length * (length + 1) // 2 * per_span + (self.rule_numbers if self.latent else 0)
+
+    def working_bytes(self, lengths: Sequence[int]) -> int:
+        """Of low-rank rules exactly what parsing takes; the sentences share a core's charts one after another."""
+        if self.rank is None or self.latent:
+            return super().working_bytes(lengths)
+        return working_bytes(self.nonterminals, self.preterminals, self.rank, lengths)
 
     def expected_seconds(self, length: int) -> float:
         """By a rule measured on one core with 30 to 250 nonterminals and 200 words.

@@ -19,13 +19,14 @@ from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.drawing.layout import Layout
-from ramify.drawing.notebook import shown_in_notebooks
+from ramify.drawing.notebook import Svg, shown_in_notebooks
 from ramify.drawing.svg import document, layout_for, picture
 from ramify.drawing.terminal import draw, with_head_words
 from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.parser.pictures import chart_of, drawn_tree, forest_source, qtree_source
+from ramify.parser.rows import with_columns
 
 if TYPE_CHECKING:
     import nltk
@@ -54,7 +55,7 @@ class Scored:
 def _of_tokens(sentence: Sentence, unknown: NDArray[np.bool_]) -> tuple[bool, ...]:
     """For each token whether it is an unknown word, from what is known of the words."""
     words = iter(unknown.tolist())
-    return tuple(is_word and next(words) for is_word in sentence.is_word)
+    return tuple([is_word and next(words) for is_word in sentence.is_word])
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,14 @@ class Analysis:
         sentences of more than 25 words are vertical. A notebook shows this picture by itself.
         """
         tree = drawn_tree(self, with_posteriors, with_tags)
-        return document([picture(tree, layout_for(len(self.parse), layout))])
+        return Svg(document([picture(tree, layout_for(len(self.parse), layout))]))
 
     def as_chart(self) -> str:
-        """The posteriors of all spans as an SVG document: a row for each first word, a column for each last one."""
-        return document([chart_of(self)])
+        """The posteriors of all spans as an SVG document: a row for each first word, a column for each last one.
+
+        A notebook shows the result as a picture, as it does with that of `as_svg`.
+        """
+        return Svg(document([chart_of(self)]))
 
     def _repr_svg_(self) -> str:
         return self.as_svg()
@@ -218,11 +222,13 @@ def with_punctuation(sentence: Sentence, words: Parse) -> Parse:
     """
     if all(sentence.is_word):
         return words
-    place = np.flatnonzero(sentence.is_word)
-    tags = np.full(len(sentence.is_word), PUNCTUATION_TAG, dtype=object)
-    tags[place] = words.tags
-    spans = np.stack([place[words.spans[:, 0]], place[words.spans[:, 1] - 1] + 1], axis=1).astype(np.int32)
-    return Parse(sentence.tokens, tuple(tags), spans, words.labels)
+    place = np.array([i for i, is_word in enumerate(sentence.is_word) if is_word], np.int32)
+    of_words = iter(words.tags)
+    tags = tuple([next(of_words) if is_word else PUNCTUATION_TAG for is_word in sentence.is_word])
+    spans = np.empty_like(words.spans)
+    spans[:, 0] = place[words.spans[:, 0]]
+    spans[:, 1] = place[words.spans[:, 1] - 1] + 1
+    return Parse(sentence.tokens, tags, spans, words.labels)
 
 
 def heads_with_punctuation(heads: Sequence[int], is_word: Sequence[bool]) -> tuple[int, ...]:
@@ -250,8 +256,8 @@ def as_brackets(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
-    """One line of JSON."""
-    return json.dumps(analysis.as_record(with_posteriors), ensure_ascii=False)
+    """One line of JSON; of a sentence from a table, with the other columns of its row."""
+    return json.dumps(with_columns(analysis.as_record(with_posteriors), analysis.sentence), ensure_ascii=False)
 
 
 def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
@@ -271,7 +277,7 @@ def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
         return draw(parse.to_nltk(), with_ascii)
     except RecursionError:
         warnings.warn(
-            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn and is "
+            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to draw and is "
             "printed in brackets.",
             RamifyWarning,
             stacklevel=2,

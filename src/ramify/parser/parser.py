@@ -30,11 +30,14 @@ from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.evaluation.spans import Spans
 from ramify.models import GenerativeModel, Grammar, Model, TableGrammar
-from ramify.models.batches import WordIds, check_fits, fits, memory_batches, padded
+from ramify.models.batches import CHART_BYTES, WordIds, check_fits, few_at_once, fits, memory_batches, padded
 from ramify.models.generation import Generated, sampler_of
 from ramify.models.lookup import RuleLookup, strongest_words
+from ramify.parser.ahead import Batch
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
 from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser, check_positive
+from ramify.runtime.memory import Budget
+from ramify.runtime.threads import on_one_core
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.lexicalised import LexicalisedPCFG
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
 MOST_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""
+_charts = Budget()
 
 
 class Parser(TreeParser):
@@ -62,7 +66,9 @@ class Parser(TreeParser):
     ) -> None:
         self.model = model.eval()
         """As it was trained, a `torch.nn.Module`; its probabilities were computed when the parser was made"""
-        self._ready = model.for_parsing()
+        with on_one_core():  # so that the last digits do not depend on the number of cores
+            self._ready = model.for_parsing()
+        self.works_ahead = model.device.type == "cpu"
         self.vocabulary = vocabulary
         self.word_rule = word_rule
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
@@ -75,7 +81,7 @@ class Parser(TreeParser):
         """What `config.json` says of the model; None for one that did not come from a training"""
         if len(vocabulary) != model.words:
             raise RamifyError(
-                f"The vocabulary has {len(vocabulary)} words but the model {model.words}; they do not belong together."
+                f"The vocabulary has {len(vocabulary)} words, but the model has {model.words}; use those of one model."
             )
 
     def __repr__(self) -> str:
@@ -118,7 +124,7 @@ class Parser(TreeParser):
     def generative(self) -> GenerativeModel:
         """The model, its probabilities computed where that is possible; an error for models without a likelihood."""
         if not isinstance(self._ready, GenerativeModel):
-            raise RamifyError(f"This needs a grammar, and {type(self.model).__name__} is a model without rules.")
+            raise RamifyError(f"This needs a grammar, but {type(self.model).__name__} has no rules; use another model.")
         return self._ready
 
     @property
@@ -126,7 +132,7 @@ class Parser(TreeParser):
         """The same where the model is a PCFG; an error for grammars whose rules depend on head words."""
         if not isinstance(self.generative, Grammar):
             raise RamifyError(
-                f"This needs rules without words, and those of {type(self.model).__name__} depend on head words; use a "
+                f"The rules of {type(self.model).__name__} depend on head words, which is not supported here; use a "
                 "model of another family."
             )
         return self.generative
@@ -152,7 +158,9 @@ class Parser(TreeParser):
         With `overwrite` it replaces the model that is there, checkpoint and metrics of its training included.
         """
         if self.description is None:
-            raise RamifyError("Only a trained model can be saved as a folder; write the rules of others with export.")
+            raise RamifyError(
+                "Only a trained model can be saved as a folder; save a grammar read from rules with export."
+            )
         stored = StoredModel(self.model, self.vocabulary, self.word_rule, self.text_rules, self.spelling)
         save_model(Path(folder), self.description, stored, overwrite)
 
@@ -163,13 +171,14 @@ class Parser(TreeParser):
         `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
         Of a sentence with constraints, those over the trees that meet them.
         """
-        given = [self._sentence(sentence) for sentence in sentences]
-        if not given:
-            raise RamifyError("There is no sentence; give at least one.")
+        if not (given := [self._sentence(sentence) for sentence in sentences]):
+            raise RamifyError("The list of sentences is empty; give at least one.")
         encoded = [self.vocabulary.encode(sentence.words) for sentence in given]
         for sentence, words in zip(given, encoded, strict=True):
             if not len(words):
-                raise RamifyError(f"{sentence.where or 'A sentence'}: has no words, so it has no trees.")
+                raise RamifyError(
+                    f"{sentence.where or 'A sentence'}: has no words and therefore no trees; give one with words."
+                )
         found: PCFG | LexicalisedPCFG = self.generative.forward(*padded(encoded, self.device))
         forbidden = Forbidden.of(list(map(forbidden_spans, given)), found.longest, self.device)
         return found if forbidden is None else found.forbid(forbidden.mask)
@@ -178,6 +187,11 @@ class Parser(TreeParser):
     def has_likelihood(self) -> bool:  # type: ignore[override]
         """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
         return self.model.has_likelihood
+
+    @property
+    def has_posteriors(self) -> bool:  # type: ignore[override]
+        """Whether the posteriors of its analyses are more than ones for the spans of one tree"""
+        return self.model.has_posteriors
 
     def _check(self, how: Decoding) -> None:
         check_decoder(self._ready, how.decoder, how.seed, how.branching_prior)
@@ -206,8 +220,8 @@ class Parser(TreeParser):
         """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
         check_positive("max_length", max_length)
         if not self.has_likelihood:
-            raise RamifyError(f"{type(self.model).__name__} gives sentences no probability; score with another model.")
-        for window in self._windows(sentences):
+            raise RamifyError(f"{type(self.model).__name__} has no likelihood; score with another model.")
+        for window, _ in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
             found, in_log_space = log_probabilities(self._ready, encoded, [sentence.where for sentence in window])
             likelihoods = self.likelihoods_given(window, found.tolist(), too_long)
@@ -253,7 +267,7 @@ class Parser(TreeParser):
     def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
         if max_length < 2:
-            raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
+            raise RamifyError(f"max_length is {max_length}, but a sentence has at least 2 words.")
         check_positive("count", count)
         if seed < 0:
             raise RamifyError(f"seed is {seed}, but must be at least 0.")
@@ -263,16 +277,20 @@ class Parser(TreeParser):
             drawn = next((each for each in tries if each is not None), None)
             if drawn is None:
                 raise RamifyError(
-                    f"No sentence of at most {max_length} words in {MOST_TRIES:,} draws: this grammar's rules hardly "
-                    "ever end; raise max_length, or export it with more mass."
+                    f"No sentence of at most {max_length} words in {MOST_TRIES:,} draws, because derivations hardly "
+                    "ever end; raise max_length, or export with more mass."
                 )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
+
+    def rule_cosine(self) -> float | None:
+        """The mean cosine between the rules of two nonterminals; None for models that are not PCFGs."""
+        return self.rules.cosine() if isinstance(self.model, Grammar) else None
 
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
         check_positive("count", count)
         if symbol is not None and symbol not in self.labels:
-            raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; they are {', '.join(self.labels)}.")
+            raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; choose from {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
         found = [rule for parent in parents for rule in self.rules.strongest(parent, count)]
         return [self._named(rule) for rule in sorted(found, key=lambda rule: -rule.probability)]
@@ -281,7 +299,7 @@ class Parser(TreeParser):
         """The most probable words of a preterminal."""
         check_positive("count", count)
         if tag not in self.tags and self.grammar:
-            raise RamifyError(f"{tag!r} is not a preterminal of this grammar; they are {', '.join(self.tags)}.")
+            raise RamifyError(f"{tag!r} is not a preterminal of this grammar; choose from {', '.join(self.tags)}.")
         found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
         return [(self.vocabulary.words[word], probability) for word, probability in found]
 
@@ -328,12 +346,23 @@ class Parser(TreeParser):
         words = ([] if place in too_long else sentence.words for place, sentence in enumerate(window))
         return list(map(self.vocabulary.encode, words)), too_long
 
-    def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Analysis]:
+    def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Batch]:
         encoded, too_long = self._encoded(window, how.max_length)
-        results = {place: self._flat(window[place], "too long") for place in too_long}
-        for places in memory_batches(self._ready, list(map(len, encoded)), [sentence.where for sentence in window]):
-            word_ids, lengths = padded([encoded[place] for place in places], self.device)
-            forbidden = [forbidden_spans(window[place]) for place in places]
+        lengths, where = list(map(len, encoded)), [sentence.where for sentence in window]
+        empty = [place for place, length in enumerate(lengths) if not length]
+        flat = [(place, self._flat(window[place], "too long" if place in too_long else None)) for place in empty]
+
+        def batch(places: list[int]) -> Batch:
+            chosen = [window[place] for place in places], [encoded[place] for place in places]
+            return lambda: self._analyse_batch(places, *chosen, how, done)
+
+        return [lambda: flat, *map(batch, memory_batches(self._ready, lengths, where, few_at_once(len(window))))]
+
+    def _analyse_batch(
+        self, places: list[int], sentences: list[Sentence], encoded: list[WordIds], how: Decoding, done: int
+    ) -> list[tuple[int, Analysis]]:
+        with _charts(self._ready.working_bytes(list(map(len, encoded))), CHART_BYTES):
+            word_ids, lengths = padded(encoded, self.device)
             found = decode(
                 self._ready,
                 word_ids,
@@ -341,18 +370,17 @@ class Parser(TreeParser):
                 how.decoder,
                 [(how.seed, done + place) for place in places],
                 how.branching_prior,
-                Forbidden.of(forbidden, word_ids.shape[1], self.device),
+                Forbidden.of(list(map(forbidden_spans, sentences)), word_ids.shape[1], self.device),
                 how.heads,
             )
-            for place, decoded in zip(places, found, strict=True):
-                results[place] = self._analysis(window[place], decoded, encoded[place] == 0)
-        return [results.get(place) or self._flat(sentence) for place, sentence in enumerate(window)]
+        given = zip(places, sentences, found, encoded, strict=True)
+        return [(place, self._analysis(sentence, decoded, words == 0)) for place, sentence, decoded, words in given]
 
     def _parse(self, words: tuple[str, ...], found: Decoded | Tree | Generated) -> Parse:
         assert found.labels is not None
         assert found.tags is not None
-        labels, tags = tuple(self.labels[a] for a in found.labels), tuple(self.tags[t] for t in found.tags)
-        return Parse(words, tags, found.spans, labels)
+        labels, tags = [self.labels[a] for a in found.labels.tolist()], [self.tags[t] for t in found.tags.tolist()]
+        return Parse(words, tuple(tags), found.spans, tuple(labels))
 
     def _flat(self, sentence: Sentence, failure: Failure | None = None) -> Analysis:
         """A sentence that is not parsed."""

@@ -6,8 +6,9 @@ import ctypes
 import gc
 import re
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LARGEST_KEPT = 24 * 2**20
@@ -48,8 +49,44 @@ def importing() -> Iterator[None]:
             gc.enable()
 
 
+class Budget:
+    """Lets threads work at the same time as long as all together need no more than a limit; who needs more works alone.
+
+    Nobody may ask for memory a second time before giving the first back.
+    """
+
+    def __init__(self) -> None:
+        self._used, self._changed = 0, threading.Condition()
+
+    @contextmanager
+    def __call__(self, needed: int, limit: int) -> Iterator[None]:
+        """Wait until there is room for so many bytes; they are given back at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._used or self._used + needed <= limit)
+            self._used += needed
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used -= needed
+                self._changed.notify_all()
+
+
+def forget_peak_memory() -> float:
+    """Give freed memory back and count the peak from here on, where the system is Linux; what is held now, in MB."""
+    import psutil
+
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")
+    return float(psutil.Process().memory_info().rss / 2**20)
+
+
 def peak_memory() -> float:
-    """The most memory this process ever held, in MB."""
+    """The most memory this process ever held, or held since the peak was forgotten, in MB."""
     if sys.platform == "win32":
         import psutil
 

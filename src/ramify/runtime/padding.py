@@ -1,4 +1,4 @@
-"""Rows of whole blocks (blocks.py), whose size is needed where numba is not."""
+"""Rows of whole blocks (blocks.py) or vectors (matrix_tiles.py), whose size is needed where numba is not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 BLOCK_BYTES = 256
 NARROW_BYTES = 64
-"""A quarter of a block, for what is too small to be worth whole ones"""
+"""A quarter of a block, a line of the cache: for what is too small to be worth whole blocks"""
 
 
 def padded_size(size: int, dtype: torch.dtype, block_bytes: int = BLOCK_BYTES) -> int:

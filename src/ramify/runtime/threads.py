@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import torch
 
@@ -69,6 +69,17 @@ def torch_on_one_core() -> Iterator[None]:
             _entered -= 1
 
 
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Nothing is divided here, neither by torch nor by `in_pieces`: sums have the same order on every machine."""
+    with torch_on_one_core():
+        before, _state.available = _state.available, 1
+        try:
+            yield
+        finally:
+            _state.available = before
+
+
 def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
     """The results in order, without gradients; several pieces run at a time where there are cores for it."""
 
@@ -80,6 +91,32 @@ def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> l
     if count == 1 or len(pieces) < 2:
         return [run(piece) for piece in pieces]
     return list(_pool(count).map(run, pieces))
+
+
+class Begun(Generic[Result]):
+    """A function that runs in another thread or, where there is one core alone, as soon as its result is needed."""
+
+    def __init__(self, function: Callable[[], Result]) -> None:
+        count = min(available(), os.cpu_count() or 1)
+        self._function = function
+        self._future = _pool(count).submit(self._run) if count > 1 else None
+
+    def result(self) -> Result:
+        """Wait for it; what it raised is raised here."""
+        return self._run() if self._future is None else self._future.result()
+
+    def cancel(self) -> None:
+        """Do not begin it any more, if it has not begun."""
+        if self._future is not None:
+            self._future.cancel()
+
+    def _run(self) -> Result:
+        before = getattr(_state, "available", None)
+        _state.available = 1  # within it, nothing else is divided
+        try:
+            return self._function()
+        finally:
+            _state.available = before
 
 
 def _pool(count: int) -> ThreadPoolExecutor:

@@ -84,7 +84,7 @@ def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     for result in evaluations:
         if result.run_f1:
             best = result.best_by_dev_likelihood
-            chosen = f"; by dev likelihood the best is {best}" if best else ""
+            chosen = f"; best by dev likelihood: {best}" if best else ""
             yield (
                 f"{result.system}: S-F1 {result.scores.sentence_f1:.2f} {shown('±')} {result.f1_std:.2f} over "
                 f"{len(result.run_f1)} runs, max {result.f1_max:.2f}{chosen}"
@@ -101,8 +101,8 @@ def failure_lines(
         if result.failures:
             counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
             named = {reason: [f"sentence {number}" for number in found] for reason, found in result.failures.items()}
-            told = failures_told(counts, named, sentences)
-            yield f"{result.system}: {told} {consequence}"
+            failures = failures_told(counts, named, sentences)
+            yield f"{result.system}: {failures} {consequence}"
         if result.in_log_space:
             yield f"{result.system}: {log_space_told(result.in_log_space)}"
 
@@ -171,13 +171,15 @@ def _agreement_table(evaluations: Sequence[Evaluation]) -> Table:
 
 
 def _usage_table(evaluations: Sequence[Evaluation]) -> Table:
-    heads = ("nonterminals used", "in 90 %", "entropy (bits)", "preterminals used", "in 90 %", "entropy (bits)")
+    heads = ["nonterminals used", "in 90 %", "entropy (bits)", "preterminals used", "in 90 %", "entropy (bits)"]
+    heads += ["rule cosine"] if any(result.rule_cosine is not None for result in evaluations) else []
     table = _table("system", *heads, title="Symbols in the predicted trees")
     for result in evaluations:
         cells = []
         for used in (result.nonterminals_used, result.preterminals_used):
             cells += ["", "", ""] if used is None else [str(used.used), str(used.carrying), f"{used.entropy:.2f}"]
-        table.add_row(escape(result.system), *cells)
+        cells.append("" if result.rule_cosine is None else f"{result.rule_cosine:.3f}")
+        table.add_row(escape(result.system), *cells[: len(heads)])
     return table
 
 
@@ -250,6 +252,8 @@ _FIGURES = {
     "share_of_peak": ("share of it", "%", 100),
     "sentences_per_second_per_peak_gflop": ("speed for each GFLOP/s of it", "sentences/s", 1),
     "peak_memory_mb": ("memory, peak", "MB", 1),
+    "task_memory_mb": ("memory of the task alone", "MB", 1),
+    "predicted_memory_mb": ("the same, predicted", "MB", 1),
     "reference_sentences_per_second": ("speed of the reference", "sentences/s", 1),
 }
 """What `ramify bench` measures: its name for a reader, its unit, and the factor to that unit"""
@@ -258,12 +262,26 @@ _FIGURES = {
 def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:
     """One axis of a sweep, a size a line."""
     unit = {"length": "words", "symbols": "preterminals", "batch": "sentences"}[axis]
-    heads = (f"{axis} ({unit})", "time (ms)", "speed (sentences/s)", "share of peak (%)")
-    table = _table(*heads, title=f"time ~ {axis}^{exponent:.2f}")
+    heads = (
+        f"{axis} ({unit})",
+        "time (ms)",
+        "speed (sentences/s)",
+        "share of peak (%)",
+        "memory (MB)",
+        "predicted (MB)",
+    )
+    shown_heads = heads if records[0]["predicted_memory_mb"] is not None else heads[:-1]
+    table = _table(*shown_heads, title=f"time ~ {axis}^{exponent:.2f}")
     for record in records:
         size = record["preterminals" if axis == "symbols" else axis]
         figures = (record["sentences_per_second"], 100 * record["share_of_peak"])
-        table.add_row(str(size), f"{record['seconds'] * 1e3:.2f}", *(f"{figure:.3g}" for figure in figures))
+        memory = [record[name] for name in ("task_memory_mb", "predicted_memory_mb")[: len(shown_heads) - 4]]
+        table.add_row(
+            str(size),
+            f"{record['seconds'] * 1e3:.2f}",
+            *(f"{figure:.3g}" for figure in figures),
+            *(f"{figure:.0f}" for figure in memory),
+        )
     return table
 
 

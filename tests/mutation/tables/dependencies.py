@@ -41,7 +41,7 @@ GROUPS = (
             Mutant("read_head_prediction", "compress(is_word, present)", "is_word"),
             Mutant("data:prepare", " and not rules.punctuation.keep", ""),
             Mutant("ways_to_read", 'kind == "conllu"', "False"),
-            Mutant("Parser._analyse_window", "how.heads,\n", '"projective",\n'),
+            Mutant("Parser._analyse_batch", "how.heads,\n", '"projective",\n'),
             Mutant("predict_heads", "branching_prior=branching_prior, ", ""),
             Mutant("score_heads", "gold.signature(prediction.options)", "gold.signature()"),
         ),
