@@ -34,8 +34,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("models")
     words = [parse.words for parse in builtin_treebank(0, 300, 0, 0)["train"]]
     for family in LOW_RANK:
-        options = {} if family == "sn-pcfg" else {"rank": 7}
-        settings = {"nonterminals": 4, "preterminals": 6, "epochs": 2, "learning_rate": 0.02, "batch_size": 8}
+        options = {"learning_rate": 0.002} if family == "sn-pcfg" else {"learning_rate": 0.02, "rank": 7}
+        settings = {"nonterminals": 4, "preterminals": 6, "epochs": 2, "batch_size": 8}
         ramify.fit(words, model=family, **settings, **options).save(place / family)
         save_compressed(place / family, compressed(ramify.load(place / family)), place / f"{family}-small")
     return place
@@ -61,12 +61,12 @@ def test_trees_and_probabilities_are_those_of_the_first(family, models, sentence
         expected = [sum(one.posteriors[i, j] for i, j in each.parse.spans) for each in (one, other)]
         assert expected[1] == pytest.approx(expected[0], abs=0.02)
         if np.array_equal(one.parse.spans, other.parse.spans):
-            assert one.parse.labels == other.parse.labels
-            assert one.parse.tags == other.parse.tags
+            np.testing.assert_allclose(one.label_posteriors, other.label_posteriors, atol=0.02)
+            np.testing.assert_allclose(one.tag_posteriors, other.tag_posteriors, atol=0.02)
 
 
 def test_what_differs_between_two_grammars_is_counted(models, sentences):
-    one, other = ramify.load(models / "tn-pcfg"), ramify.load(models / "sn-pcfg")
+    one, other = ramify.load(models / "tn-pcfg"), ramify.load(models / "td-pcfg")
     found = likeness(one, other, sentences)
     pairs = list(zip(one.analyse_many(sentences), other.analyse_many(sentences), strict=True))
     assert found.same_trees == sum(np.array_equal(a.parse.spans, b.parse.spans) for a, b in pairs) < 60
