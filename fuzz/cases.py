@@ -21,6 +21,10 @@ _JSON = [
     '"outputs": ',
     '"ptb"',
     "1e999",
+    '{"words": "a dog"}\n',
+    '{"words": ["a", "dog"], "id": 1}\n',
+    '{"words": null}\n',
+    "PAR1",
 ]
 _OPTIONS = ["80/10/10", "8", "/", "train=", "dev=", "test=", "a.mrg", "*", "[!a]", "=", "ptb", "none", "a,b"]
 _RULES = [

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import warnings
 from collections.abc import Callable
@@ -28,15 +29,16 @@ from ramify.corpus.prepare.splitting import block_splits, shares_from, split_fil
 from ramify.corpus.prepare.spmrl import with_plain_punctuation, without_features
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.reading import AS_IS, read_sentences, unparsed
+from ramify.corpus.rows import Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.rule_files import read_rules, write_rules
 from ramify.corpus.streaming import Pause, SentenceStream
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.experiments.reading import read_plan
-from ramify.report.making import sections_of
-from ramify.report.page import page_html
-from ramify.report.reading import read_runs
+from ramify.lab.plan.experiment_file import read_plan
+from ramify.lab.report.pages import Page
+from ramify.lab.report.write_report import sections_of
+from ramify.lab.results.find_results import collect_results
 
 Check = Callable[[bytes, Path], None]
 
@@ -123,6 +125,20 @@ def files(data: bytes, scratch: Path) -> None:
     except RamifyError as error:
         whole = [] if "no sentence" in str(error) else None
     assert whole == (None if streamed is None else [item.tokens for item in streamed if item.tokens])
+
+
+@_or_one_sentence
+def rows(data: bytes, _scratch: Path) -> None:
+    """Every row of JSON is one sentence, with the tokens of its text and with all its other columns."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    found = list(sentences_of(json_cells(lines, "data", Columns("words")), AS_IS, RowCount()))
+    records = [json.loads(line) for line in lines if line.strip()]
+    assert len(found) == len(records)
+    for sentence, record in zip(found, records, strict=True):
+        given = record.pop("words", None) or ""
+        assert list(sentence.tokens) == (given.split() if isinstance(given, str) else given)
+        assert sentence.row is not None
+        assert json.dumps(sentence.row.values()) == json.dumps(record)
 
 
 @_or_one_sentence
@@ -240,15 +256,27 @@ def results(data: bytes, scratch: Path) -> None:
     (run / "results").mkdir(parents=True, exist_ok=True)
     for path in (folder / "experiment.json", run / "results" / "mbr.json", run / "failed.json"):
         path.write_bytes(data)
-    runs = read_runs(folder)
+    runs = collect_results(folder)
     assert runs.results or runs.problems
-    page = page_html(runs, sections_of(runs), [], {})
+    page = Page(runs.title, "", sections_of(runs), problems=runs.problems).as_html()
     assert page.count("<script") == 1
     assert len(page) < 200_000
 
 
 _CHECKS = (
-    *(brackets, conllu, text_lines, files, prose, inline_constraints, constraint_lines, vocabulary, rules, passages),
+    *(
+        brackets,
+        conllu,
+        text_lines,
+        files,
+        rows,
+        prose,
+        inline_constraints,
+        constraint_lines,
+        vocabulary,
+        rules,
+        passages,
+    ),
     *(manifest, options, experiment, results),
 )
 CHECKS: dict[str, Check] = {check.__name__: check for check in _CHECKS}

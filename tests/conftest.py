@@ -1,6 +1,8 @@
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,42 @@ os.environ.setdefault("MPLCONFIGDIR", str(FONTS))
 # A busy machine must not make a property fail.
 settings.register_profile("ramify", deadline=None)
 settings.load_profile("ramify")
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+EXTRAS = {"hub": "huggingface_hub", "parquet": "pyarrow", "plot": "matplotlib", "serve": "fastapi", "spacy": "spacy"}
+"""The library that each extra of the package brings"""
+
+
+def is_missing(library: str) -> bool:
+    """Whether a library cannot be imported, as far as that is known without importing it."""
+    try:
+        return find_spec(library) is None
+    except (ImportError, ValueError):
+        return True
+
+
+MISSING = {
+    extra: f"{library}; install it with: pip install 'ramify[{extra}]'"
+    for extra, library in EXTRAS.items()
+    if is_missing(library)
+}
+if CHROMIUM is None:
+    MISSING["chromium"] = "Chromium; install it with the system's package manager"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for everything that is missing, whose tests are not run; `.ci/run` accepts no such line."""
+    for what in MISSING.values():
+        terminalreporter.write_line(f"deselected: tests that need {what}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `needs(...)` for what is missing."""
+    left_out = [item for item in items if any(mark.args[0] in MISSING for mark in item.iter_markers("needs"))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

@@ -126,8 +126,8 @@ def test_a_sweep_fits_how_time_grows(monkeypatch):
     assert "predicted (MB)" in done.stdout
 
 
+@pytest.mark.needs("plot")
 def test_a_sweep_can_be_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
     found = measure(Case(**TINY), reference=False, peak=1.0)
     larger = measure(Case(**{**TINY, "length": 8}), reference=False, peak=1.0)
     plot({"length": [found, larger]}, tmp_path / "sweep.svg")
@@ -135,7 +135,7 @@ def test_a_sweep_can_be_drawn(tmp_path):
 
 
 def test_mistakes_are_one_sentence(monkeypatch, tmp_path):
-    assert "give --sweep too" in ramify("bench", "--plot", tmp_path / "x.png").stderr
+    assert "--plot needs --sweep" in ramify("bench", "--plot", tmp_path / "x.png").stderr
     assert "length is 1" in ramify("bench", "--length", 1).stderr
     assert "batch is 0" in ramify("bench", "--batch", 0).stderr
     assert "model 'gpt' is unknown" in ramify("bench", "--model", "gpt").stderr

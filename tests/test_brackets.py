@@ -79,15 +79,15 @@ def test_unusual_characters_stay_inside_their_word() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "complaint"),
     [
-        ("(S (NN a))\n(S (NN a)))", 2, "closes no bracket"),
-        ("(S (NN a))\n\n(S (NN a)\n(NN b)\n", 3, "never closed"),
-        ("(S (NN a))\n(S (NN", 2, "never closed"),
-        ("dog (S (NN a))", 1, "'dog' stands outside"),
-        ("(S (NN a)) dog", 1, "'dog' stands outside"),
-        ("\n()", 2, "'()' holds no word"),
-        ("(S\n(NP) (NN a))", 2, "'(NP)' holds no word"),
-        ("(S (NN a) (VP (NP)))", 1, "holds no word"),
-        ("w" * 1000, 1, "...' stands outside"),
+        ("(S (NN a))\n(S (NN a)))", 2, "no matching"),
+        ("(S (NN a))\n\n(S (NN a)\n(NN b)\n", 3, "is not closed"),
+        ("(S (NN a))\n(S (NN", 2, "is not closed"),
+        ("dog (S (NN a))", 1, "'dog' is outside"),
+        ("(S (NN a)) dog", 1, "'dog' is outside"),
+        ("\n()", 2, "'()' contains no word"),
+        ("(S\n(NP) (NN a))", 2, "'(NP)' contains no word"),
+        ("(S (NN a) (VP (NP)))", 1, "contains no word"),
+        ("w" * 1000, 1, "...' is outside"),
     ],
 )
 def test_malformed_brackets_are_named_by_file_and_line(text: str, line: int, complaint: str) -> None:

@@ -67,16 +67,16 @@ print("loaded:", {"torch", "numba", "spacy"} & set(sys.modules))
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["parse", "-m", "nowhere"], "nowhere: there is no such model folder"),
-        (["score", "-m", "."], ".: is not a model folder"),
-        (["grammar", "-m", "nowhere"], "nowhere: there is no such model folder"),
-        (["generate", "-m", "nowhere"], "nowhere: there is no such model folder"),
-        (["export", "-m", "nowhere", "--out", "x"], "nowhere: there is no such model folder"),
-        (["evaluate", "-m", "name=nowhere", "gold"], "nowhere: there is no such model folder"),
+        (["parse", "-m", "nowhere"], "nowhere: this model folder does not exist"),
+        (["score", "-m", "."], ".: this is not a model folder"),
+        (["grammar", "-m", "nowhere"], "nowhere: this model folder does not exist"),
+        (["generate", "-m", "nowhere"], "nowhere: this model folder does not exist"),
+        (["export", "-m", "nowhere", "--out", "x"], "nowhere: this model folder does not exist"),
+        (["evaluate", "-m", "name=nowhere", "gold"], "nowhere: this model folder does not exist"),
         (["compare", "left", "nowhere", "gold"], "nowhere: is not a model folder, a file of trees or a baseline"),
-        (["compare", ".", "left", "gold"], ".: is not a model folder"),
-        (["train", "nowhere", "--out", "x"], "nowhere: there is no such file or folder"),
-        (["train", ".", "--dev", "nowhere", "--out", "x"], "nowhere: there is no such file or folder"),
+        (["compare", ".", "left", "gold"], ".: this is not a model folder"),
+        (["train", "nowhere", "--out", "x"], "nowhere: does not exist"),
+        (["train", ".", "--dev", "nowhere", "--out", "x"], "nowhere: does not exist"),
     ],
 )
 def test_a_wrong_name_does_not_wait_for_torch(arguments, message, tmp_path):
@@ -184,11 +184,11 @@ def test_evaluate_a_model_and_a_baseline(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["parse", "-m", "nowhere"], "nowhere: there is no such model folder"),
+        (["parse", "-m", "nowhere"], "nowhere: this model folder does not exist"),
         (["parse", "-m", "MODEL", "nowhere"], "nowhere: cannot be read"),
         (["parse", "-m", "MODEL", "--format", "xml"], "xml"),
         (["parse", "-m", "MODEL", "--device", "tpu"], "device 'tpu' is not available"),
-        (["train", "nowhere", "--out", "x"], "nowhere: there is no such file"),
+        (["train", "nowhere", "--out", "x"], "nowhere: does not exist"),
         (["train", "DATA", "--out", "MODEL"], "is not empty"),
         (["train", "DATA", "--out", "x", "--preterminals", "0"], "preterminals is 0"),
         (["train", "DATA", "--out", "x", "--model", "gpt"], "model 'gpt' is unknown"),

@@ -77,12 +77,15 @@ def test_white_space_inside_a_form_does_not_break_the_word():
 
 
 BAD_WORDS = {
-    "tabs lost": ("1 a _ X _ _ 0 _ _ _\n\n", "file, line 1: has no tabs, but CoNLL-U has 10 columns"),
-    "a column lost": (word(1) + "2\ta\t_\tX\t_\t_\t0\t_\t_\n\n", "file, line 2: has 9 columns"),
+    "tabs lost": ("1 a _ X _ _ 0 _ _ _\n\n", "file, line 1: this line has no tabs, but CoNLL-U has 10 columns"),
+    "a column lost": (word(1) + "2\ta\t_\tX\t_\t_\t0\t_\t_\n\n", "file, line 2: this line has 9 columns"),
     "broken ID": (word("1a") + "\n", "file, line 1: the ID '1a' is not a number such as 3"),
-    "a word missing": (word(1) + word(3) + "\n", "file, line 2: the word has ID 3 where 2 comes next"),
-    "blank line missing": (word(1) + "# text = b\n" + word(1) + "\n", "file, line 3: the word has ID 1 where 2"),
-    "counted from 0": (word(0) + word(1) + "\n", "file, line 1: the word has ID 0 where 1 comes next"),
+    "a word missing": (word(1) + word(3) + "\n", "file, line 2: the word has the ID 3 instead of 2"),
+    "blank line missing": (
+        word(1) + "# text = b\n" + word(1) + "\n",
+        "file, line 3: the word has the ID 1 instead of 2",
+    ),
+    "counted from 0": (word(0) + word(1) + "\n", "file, line 1: the word has the ID 0 instead of 1"),
     "overlapping ranges": (
         word("1-2") + word(1) + word("2-3") + word(2) + word(3) + "\n",
         "file, line 3: the range 2-3 overlaps the one in line 1, which ends with word 2",
@@ -119,14 +122,14 @@ BAD_HEADS = {
     "not a number": (word(1) + word(2, "b", "a"), "file, line 2: the HEAD 'a' is not a number"),
     "negative": (word(1) + word(2, "b", -1), "file, line 2: the HEAD '-1' is not a number"),
     "other digits": (word(1) + word(2, "b", "\u0661"), "is not a number"),
-    "beyond the sentence": (word(1) + word(2, "b", 3), "file, line 2: the HEAD 3 is beyond the sentence, which has 2"),
+    "beyond the sentence": (word(1) + word(2, "b", 3), "file, line 2: the HEAD 3 is outside the sentence, which has 2"),
     "own head": (word(1) + word(2, "b", 2), "file, line 2: 'b' is its own head"),
     "two roots": (word(1) + word(2, "b"), "file, line 2: 'b' is a second root, after 'a' in line 1"),
     "cycle": (
         word(1) + word(2, "b", 4) + word(3, "c", 2) + word(4, "d", 3),
-        "file, line 2: the heads run in a cycle, 'b' -> 'd' -> 'c' and back",
+        "file, line 2: the heads form a cycle, 'b' -> 'd' -> 'c' and back",
     ),
-    "no root": (word(1, "a", 2) + word(2, "b", 1), "file, line 1: the heads run in a cycle, 'a' -> 'b' and back"),
+    "no root": (word(1, "a", 2) + word(2, "b", 1), "file, line 1: the heads form a cycle, 'a' -> 'b' and back"),
 }
 
 
@@ -178,7 +181,7 @@ def test_files_are_recognised_and_streamed_as_they_are_read(tmp_path: Path, pack
     assert [sentence.tokens for sentence in streamed] == [parse.words for parse in corpus.parses]
     assert [sentence.words for sentence in streamed] == [parse.words for parse in corpus.words_only(TEXT_WORDS).parses]
     assert streamed[1].where == f"{file}, line 13"
-    with pytest.raises(RamifyError, match="holds CoNLL-U, already split into sentences"):
+    with pytest.raises(RamifyError, match=r"contains CoNLL-U, .*--split-sentences"):
         next(iter(SentenceStream(file, "conllu", TextRules(), None, split_sentences=True)))
 
 
@@ -205,7 +208,7 @@ def test_no_piece_of_conllu_is_taken_for_text():
 def test_kinds_are_not_mixed(tmp_path: Path):
     (tmp_path / "one").write_text(GOOD)
     (tmp_path / "two").write_text("a b c\n")
-    with pytest.raises(RamifyError, match="one holds CoNLL-U and two text; keep one kind"):
+    with pytest.raises(RamifyError, match="one contains CoNLL-U and two text"):
         read_sentences(tmp_path)
 
 
@@ -220,9 +223,9 @@ def test_training_takes_the_words_and_learns_what_is_punctuation(tmp_path: Path)
     kept = prepare(file, None, Settings(punctuation="keep"))
     assert {len(parse) for parse in kept.train.parses} == {4, 6}
     assert kept.text_rules.sentence("Oui !").is_word == (True, True)
-    with pytest.raises(RamifyError, match="is CoNLL-U, so UPOS tells which tokens are words"):
+    with pytest.raises(RamifyError, match="contains CoNLL-U, where UPOS decides"):
         prepare(file, None, Settings(words="ptb"))
-    with pytest.raises(RamifyError, match="holds CoNLL-U, already split into sentences"):
+    with pytest.raises(RamifyError, match=r"contains CoNLL-U, .*--split-sentences"):
         prepare(file, None, Settings(split_sentences=True))
 
 

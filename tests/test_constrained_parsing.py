@@ -76,9 +76,7 @@ def test_a_sentence_takes_its_constraints_along(parser):
 
 
 def test_wrong_constraints_in_python(parser):
-    with pytest.raises(
-        ramify.RamifyError, match=r"The constraints: must holds \[4, 6\], but the sentence has 5 tokens"
-    ):
+    with pytest.raises(ramify.RamifyError, match=r"The constraints: \[4, 6\] in must .*5 tokens"):
         parser.analyse(SAW_IT, constraints={"must": [[4, 6]]})
     with pytest.raises(ramify.RamifyError, match="'walk' is unknown"):
         parser.parse(SAW_IT, {"walk": []})
@@ -179,13 +177,13 @@ def test_the_average_of_several_models_is_the_best_tree_that_meets_the_constrain
         (["inline"], "it [saw it\n", "standard input, line 1: the '[' at character 4 is not closed"),
         (["inline"], "it saw it\nit {saw} it\n", "line 2: 'saw' (tokens 1-2) must not be a constituent"),
         (["inline"], "{it saw it}\n", "'it saw it' (tokens 0-3) must not be a constituent, but the whole sentence"),
-        (["inline"], "(S (D the) (N dog))\n", "standard input: holds trees, and inline constraints are for"),
+        (["inline"], "(S (D the) (N dog))\n", "standard input: contains trees, but inline constraints need"),
         (["nowhere.jsonl"], "it saw it\n", "nowhere.jsonl: this file of constraints does not exist"),
-        (["FILE"], "it saw it\n", "c.jsonl: has more than 1 lines, but standard input 1 sentences"),
+        (["FILE"], "it saw it\n", "c.jsonl: has more than 1 lines, but standard input has 1 sentences"),
         (["FILE"], "it saw it now\n" * 3, "c.jsonl: has only 2 lines"),
-        (["FILE"], "it saw\nit saw\n", "c.jsonl, line 2: must holds [0, 3], but the sentence has 2 tokens"),
-        (["FILE"], "it saw it\n\n", "c.jsonl, line 2: must holds [0, 3], but the sentence has 0 tokens"),
-        (["FILE"], "it saw it\n. . .\n", "c.jsonl, line 2: '. . .' (tokens 0-3) holds no word"),
+        (["FILE"], "it saw\nit saw\n", "c.jsonl, line 2: [0, 3] in must is outside the sentence, which has 2 tokens"),
+        (["FILE"], "it saw it\n\n", "c.jsonl, line 2: [0, 3] in must is outside the sentence, which has 0 tokens"),
+        (["FILE"], "it saw it\n. . .\n", "c.jsonl, line 2: '. . .' (tokens 0-3) contains no word"),
         (["FILE"], "it saw it\nit . saw\n", "c.jsonl, line 2: 'saw' (tokens 2-3) must not"),
     ],
 )  # fmt: skip
@@ -225,7 +223,7 @@ def test_resuming_needs_the_same_constraints_and_prior(model, tmp_path):
     ):
         refused = run(constraints, prior, "--out", out, "--resume")
         assert refused.returncode == 2
-        assert f"was begun with another {named}" in refused.stderr
+        assert f"had another {named}" in refused.stderr
     resumed = run(ours, 0.3, "--out", out, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert out.read_text() == whole.stdout

@@ -108,13 +108,13 @@ def test_no_constraints_forbid_nothing():
             "'c d' (tokens 2-4); remove some of them.",
         ),
         (sentence(5, (), [(0, 2), (1, 3), (2, 4), (3, 5)]), "'c d' (tokens 2-4) and 1 more; remove some"),
-        (sentence(3, [(1, 4)]), "must holds [1, 4], but the sentence has 3 tokens"),
-        (sentence("", [(0, 1)]), "must holds [0, 1], but the sentence has 0 tokens"),
-        (sentence("a , ! b", (), [(1, 3)]), "', !' (tokens 1-3) holds no word"),
+        (sentence(3, [(1, 4)]), "[1, 4] in must is outside the sentence, which has 3 tokens"),
+        (sentence("", [(0, 1)]), "[0, 1] in must is outside the sentence, which has 0 tokens"),
+        (sentence("a , ! b", (), [(1, 3)]), "', !' (tokens 1-3) contains no word"),
         (sentence("a , b c", (), [(0, 2)]), "'a ,' (tokens 0-2) must not be a constituent, but a single word"),
         (sentence("a b c .", (), [(0, 3)]), "but the whole sentence always is one"),
         (sentence("a b , c", [(0, 2)], [(0, 3)]), "'a b' (tokens 0-2) both must and must not be a constituent"),
-        (sentence(3, [(0, 4)], where="file, line 9"), "file, line 9: must holds [0, 4]"),
+        (sentence(3, [(0, 4)], where="file, line 9"), "file, line 9: [0, 4] in must"),
         (sentence("x" * 300 + " y z", (), [(0, 3)]), "x..." + "' (tokens 0-3)"),
     ],
 )  # fmt: skip
@@ -140,13 +140,13 @@ def test_spans_shrink_to_the_words_inside_them():
         ({"must": 3}, "must is 3; give a list of spans"),
         ({"must": "ab"}, "must is 'ab'"),
         ({"must_not": None}, "must_not is None"),
-        ({"must": [3]}, "must holds 3; give the number"),
-        ({"must": [[0, 1, 2]]}, r"must holds \[0, 1, 2\]"),
-        ({"must": [[2, 2]]}, r"must holds \[2, 2\]"),
-        ({"must_not": [[-1, 2]]}, r"must_not holds \[-1, 2\]"),
-        ({"must": [[0.0, 2]]}, "must holds"),
-        ({"must": [[False, True]]}, "must holds"),
-        ({"must": ["ab"]}, "must holds 'ab'"),
+        ({"must": [3]}, "3 in must is not a span; give the number"),
+        ({"must": [[0, 1, 2]]}, r"\[0, 1, 2\] in must "),
+        ({"must": [[2, 2]]}, r"\[2, 2\] in must "),
+        ({"must_not": [[-1, 2]]}, r"\[-1, 2\] in must_not "),
+        ({"must": [[0.0, 2]]}, r"\[0.0, 2\] in must "),
+        ({"must": [[False, True]]}, r"\[False, True\] in must "),
+        ({"must": ["ab"]}, "'ab' in must "),
     ],
 )
 def test_what_is_not_a_list_of_spans_is_refused(given_record, expected):
@@ -188,8 +188,8 @@ def test_inline_constraints(text, plain, must, must_not):
     assert read.constraints.where == "text, line 1"
 
 
+@pytest.mark.needs("spacy")
 def test_inline_constraints_of_prose_go_by_the_tokeniser():
-    pytest.importorskip("spacy")
     text = "[The well-known man], it seems, {didn't say} that."
     read = PROSE.sentence(text)
     plain = TextRules("en").sentence("The well-known man, it seems, didn't say that.")
@@ -210,19 +210,19 @@ def test_inline_constraints_for_parsers_that_read_text_in_different_ways():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("the man] saw", r"text, line 2: the '\]' at character 8 closes nothing; put a backslash"),
+        ("the man] saw", r"text, line 2: the '\]' at character 8 does not close any bracket; put a backslash"),
         ("the [man saw", r"the '\[' at character 5 is not closed"),
         ("[the {man] saw}", r"the '\]' at character 10 does not close the '{' before it"),
-        ("the} man", "the '}' at character 4 closes nothing"),
+        ("the} man", "the '}' at character 4 does not close any bracket"),
         (r"[the man\] saw", "character 1 is not closed"),
         ("th[e man] saw", "a bracket is inside the token 'the'"),
         ("[the ma]n saw", "a bracket is inside the token 'man'"),
         ("dog[ the man] saw", None),
         ("dog[the man] saw", "a bracket is inside the token 'dogthe'"),
-        ("the [ ] man", "a pair of brackets holds no token"),
-        ("the [] man", "a pair of brackets holds no token"),
+        ("the [ ] man", "a pair of brackets contains no token"),
+        ("the [] man", "a pair of brackets contains no token"),
         ("th[]e man", "a bracket is inside the token 'the'"),
-        ("[]", "a pair of brackets holds no token"),
+        ("[]", "a pair of brackets contains no token"),
     ],
 )
 def test_wrong_brackets_are_refused(text, expected):
@@ -290,7 +290,7 @@ def test_trees_and_conllu_may_have_constraints_in_a_file_but_not_inline(tmp_path
     [read] = stream_of(tmp_path, text, '{"must": [[0, 2]]}')
     assert (read.tokens, read.constraints.must) == (("the", "[dog]"), ((0, 2),))
     stream = SentenceStream(tmp_path / "text", "auto", INLINE, ALL_WORDS)
-    with pytest.raises(RamifyError, match=f"holds {kind}, and inline constraints are for text"):
+    with pytest.raises(RamifyError, match=f"contains {kind}, but inline constraints need text"):
         list(only_text(stream))
 
 
@@ -313,14 +313,14 @@ def test_pauses_pass(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        ("{}\n", r"constraints.jsonl: has only 1 lines, but .*text at least 2 sentences"),
+        ("{}\n", r"constraints.jsonl: has only 1 lines, but .*text has at least 2 sentences"),
         ("", "has only 0 lines"),
-        ("{}\n{}\n\n", r"has more than 2 lines, but .*text 2 sentences"),
-        ("{}\nmust\n", r"constraints.jsonl, line 2: is not JSON; give {\"must\""),
-        ("[" * 100_000 + "\n\n", "line 1: is not JSON"),
+        ("{}\n{}\n\n", r"has more than 2 lines, but .*text has 2 sentences"),
+        ("{}\nmust\n", r"constraints.jsonl, line 2: this line is not JSON; give {\"must\""),
+        ("[" * 100_000 + "\n\n", "line 1: this line is not JSON"),
         ("{}\n[]\n", r"line 2: \[\] are not constraints"),
-        ('{}\n{"must": [[1, ' + "9" * 5000 + "]]}\n", "line 2: is not JSON"),
-        ('{}\n{"must": [[1, 1]]}\n', r"line 2: must holds \[1, 1\]"),
+        ('{}\n{"must": [[1, ' + "9" * 5000 + "]]}\n", "line 2: this line is not JSON"),
+        ('{}\n{"must": [[1, 1]]}\n', r"line 2: \[1, 1\] in must "),
         (b"\xff\n", "line 1: this is not UTF-8"),
     ],
 )

@@ -98,7 +98,7 @@ def test_samples_do_not_depend_on_how_many_sentences_are_read_at_a_time():
 
 
 def test_decoders_that_cannot_be_had_are_refused(monkeypatch):
-    with pytest.raises(RamifyError, match="is for low-rank grammars; use viterbi"):
+    with pytest.raises(RamifyError, match="works only for low-rank grammars; use viterbi"):
         parser_of("n-pcfg").analyse(SENTENCES[0], "viterbi-rank")
     monkeypatch.setattr("ramify.decoding.decoders.MOST_RULES", 10)
     with pytest.raises(RamifyError, match="use the decoder mbr, or viterbi-rank"):

@@ -17,12 +17,12 @@ def test_the_demo_learns_shows_and_leaves_a_model(tmp_path):
     console = Console(file=output, width=160)
     run_demo(tmp_path / "demo", 0, console, Console(file=io.StringIO()))
     shown = output.getvalue()
-    for name in ("left branching", "right branching", "random trees", "learnt grammar", "true grammar"):
+    for name in ("left branching", "right branching", "random trees", "learned grammar", "true grammar"):
         assert name in shown
     assert shown.count("┌") > 10, "no trees were drawn"
     assert "→" in shown
     scores = {r.system: r for r in compare(load(tmp_path / "demo"), builtin_corpus()["test"])}
-    learnt, true = scores["learnt grammar"], scores["true grammar"]
+    learnt, true = scores["learned grammar"], scores["true grammar"]
     best_baseline = max(scores[n].scores.sentence_f1 for n in ("left branching", "right branching", "random trees"))
     assert learnt.scores.sentence_f1 >= best_baseline + 20
     assert learnt.scores.sentence_f1 < true.scores.sentence_f1

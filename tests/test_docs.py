@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -19,16 +20,16 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import Sentence
 from ramify.drawing.svg import STYLE
-from ramify.experiments.reading import read_plan
-from ramify.experiments.recipe import recipe_from
-from ramify.report.making import sections_of
-from ramify.report.reading import read_runs
-from ramify.report.render.csv import table_csv
-from ramify.report.tables import Table
+from ramify.lab.plan.experiment_file import read_plan
+from ramify.lab.plan.recipe import recipe_from
+from ramify.lab.report.write_report import sections_of
+from ramify.lab.results.find_results import collect_results
+from ramify.naming import bundled_models
+from ramify.training import fit
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
-from tests.report.made_up import FAMILIES, make_folder
+from tests.lab.made_results import FAMILIES, make_folder
 
 EXAMPLE = PROJECT / "docs" / "example"
 PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -71,6 +72,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.copy(place / "ud" / "test.conllu", place / "other.conllu")
     (place / "sentences.txt").write_text("".join(" ".join(p.words) + "\n" for p in treebank["train"]))
     (place / "constraints.jsonl").write_text('{"must": [[0, 2]]}\n' + "{}\n" * (len(treebank["train"]) - 1))
+    rows = ({"id": number, "body": " ".join(p.words), "lang": "en"} for number, p in enumerate(treebank["train"]))
+    (place / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (place / "prose.txt").write_text(PROSE)
     parsed = place / "treebank_3" / "parsed" / "mrg" / "wsj"
     for section in range(2, 24):
@@ -80,6 +83,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for number, parse in enumerate(treebank["train"]):
         (place / "mrg").mkdir(exist_ok=True)
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
+    if "en" not in bundled_models():  # sources without the weights
+        settings = {"preterminals": 4, "rank": 4, "epochs": 1, "tokenise": "penn"}
+        fit([parse.words for parse in treebank["train"]], **settings).save(place / "en")
     (place / "experiment.toml").write_text(next(content for content in toml_blocks() if is_experiment(content)))
     (place / "recipe.toml").write_text(next(content for content in toml_blocks() if is_recipe(content)))
     make_folder(place / "runs" / "paper", {"main": (["en", "de"], FAMILIES[2:])})
@@ -118,8 +124,28 @@ def run_command(line: str) -> None:
         given, words = " ".join(words[1:bar]) + "\n", words[bar + 1 :]
     assert words[0] == "ramify", line
     assert not {"|", ">", "<", "&&", ";"} & set(words), f"{line}: this shell is too simple for it"
+    if words[1] == "serve":
+        serve_briefly(words[1:])
+        return
     result = ramify(*words[1:], given=given)
     assert result.returncode == 0, f"{line}: {result.stderr}"
+
+
+def serve_briefly(words: list[str]) -> None:
+    """A server runs until it is stopped: here as soon as it listens, on any free port."""
+    if "--port" in words:
+        words = [*words[: words.index("--port")], *words[words.index("--port") + 2 :]]
+    command = [sys.executable, "-m", "ramify", *words, "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if " at http://" in line:
+                break
+        server.terminate()
+        said += server.stderr
+        assert server.wait(120) == 0, "".join(said)
 
 
 @pytest.mark.slow
@@ -142,10 +168,10 @@ def test_commands_and_python(place, monkeypatch):
 
 def test_the_example_report_is_that_of_its_results():
     report = EXAMPLE / "report"
-    blocks_of = [block for section in sections_of(read_runs(EXAMPLE)) for block in section.blocks]
-    tables = {block.name: table_csv(block) for block in blocks_of if isinstance(block, Table)}
+    exhibits = [exhibit for section in sections_of(collect_results(EXAMPLE)) for exhibit in section.exhibits]
+    tables = {exhibit.name: exhibit.table.as_csv() for exhibit in exhibits if exhibit.table}
     assert {path.stem: path.read_text() for path in (report / "tables").glob("*.csv")} == tables
-    figures = {block.name for block in blocks_of if not isinstance(block, Table)}
+    figures = {exhibit.name for exhibit in exhibits if exhibit.draw}
     assert {path.stem for path in (report / "figures").glob("*.svg")} == figures
     page = (report / "report.md").read_text()
     assert all(f"figures/{name}.svg" in page for name in figures)

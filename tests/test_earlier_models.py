@@ -32,7 +32,13 @@ SLOW = ["nl-pcfg"]
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
+    scope="module",
+    params=[
+        pytest.param(
+            name, marks=[pytest.mark.slow] * (name in SLOW) + [pytest.mark.needs("spacy")] * (name == "from-prose")
+        )
+        for name in NAMES
+    ],
 )
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The name of a model and its parser; the weights of those with an encoder are packed."""
@@ -91,6 +97,7 @@ def test_scores_are_the_same(model: Any) -> None:
         assert found.perplexity is expected["perplexity"] is None
 
 
+@pytest.mark.needs("spacy")
 def test_prose_is_split_as_it_was() -> None:
     parser, paragraph = ramify.load(MODELS / "from-prose", "cpu"), expected_of("from-prose")["paragraph"]
     lines = paragraph["text"].splitlines(keepends=True)

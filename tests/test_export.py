@@ -135,9 +135,9 @@ def test_start_rules_in_nltks_notation():
         ("S -> A B", "is not a grammar in NLTK's notation"),
         ("S -> A B [0.5]", "is not a grammar in NLTK's notation"),
         ("S -> [1.0]", "not in Chomsky normal form"),
-        ("S -> A [0.5] | S S [0.5]\nA -> A A [0.5] | 'w' [0.5]", "has other uses"),
+        ("S -> A [0.5] | S S [0.5]\nA -> A A [0.5] | 'w' [0.5]", "other uses"),
         ("S -> A B [1.0]", "uses 'A', which has no rule"),
-        ("S -> A [1.0]\nA -> 'w' [1.0]", "no rule leads to two words"),
+        ("S -> A [1.0]\nA -> 'w' [1.0]", "does not derive any sentence of two words"),
     ],
 )
 def test_files_that_are_no_grammar_are_refused(tmp_path, content, message):
@@ -149,7 +149,7 @@ def test_files_that_are_no_grammar_are_refused(tmp_path, content, message):
 
 def test_what_nltks_notation_cannot_hold_is_refused(tmp_path):
     grammar = BinaryGrammar({"S": 1.0}, (("S", "T", "T", 1.0),), (("T", "'\"", 1.0),))
-    with pytest.raises(RamifyError, match="quotes of both kinds"):
+    with pytest.raises(RamifyError, match="both kinds of quotes"):
         write_rules(tmp_path / "rules", grammar)
     grammar = BinaryGrammar({"S!": 1.0}, (("S!", "T", "T", 1.0),), (("T", "w", 1.0),))
     with pytest.raises(RamifyError, match="'S!' cannot be written"):

@@ -155,7 +155,7 @@ def test_the_record_is_plain_json_with_the_most_frequent_first():
 
 
 def test_trees_of_other_sentences_are_refused():
-    with pytest.raises(RamifyError, match="Sentence 1 has 5 words where its gold tree has 2"):
+    with pytest.raises(RamifyError, match="Sentence 1 has 5 words, but its gold tree has 2"):
         count_induced(PREDICTED[:1], trees("(S (T a) (T b))"))
     with pytest.raises(ValueError, match="zip"):
         count_induced(PREDICTED, GOLD[:1])

@@ -304,7 +304,7 @@ def test_best_parses_keep_punctuation(parser):
 
 
 def test_the_vocabulary_must_be_the_grammars_own(parser):
-    with pytest.raises(RamifyError, match="do not belong together"):
+    with pytest.raises(RamifyError, match="use those of one model"):
         Parser(parser.grammar, Vocabulary(["<unk>", "a"]))
 
 
@@ -369,7 +369,7 @@ def test_an_evaluation_of_text_without_trees_is_refused(tmp_path):
     with pytest.raises(RamifyError, match="no trees to score against"):
         ramify.evaluate("left", path)
     path.write_text(write_brackets(next(read_brackets(["(S (NP (NN dog)))"], "x"))) + "\n")
-    with pytest.raises(RamifyError, match="nothing to score"):
+    with pytest.raises(RamifyError, match="no sentence has"):
         ramify.evaluate("left", Corpus(list(read_brackets(["(S (NN dog))"], "x")), "brackets", "one word", "0"))
     with pytest.raises(RamifyError, match="baseline 'up' is unknown"):
         ramify.evaluate("up", path)
@@ -380,7 +380,7 @@ def test_a_tree_too_deep_to_be_drawn_is_printed_in_brackets():
     parse = unlabelled(words, right_branching(len(words)))
     nothing = np.zeros(0, np.float32)
     analysis = Analysis(Sentence.from_tokens(words, where="here, line 1"), parse, 0.0, nothing, nothing, nothing)
-    with pytest.warns(RamifyWarning, match="here, line 1: a tree over 1,500 words is too deep to be drawn"):
+    with pytest.warns(RamifyWarning, match="here, line 1: a tree over 1,500 words is too deep"):
         drawn = FORMATS["pretty"](analysis)
     assert drawn.strip() == FORMATS["brackets"](analysis)
     assert FORMATS["brackets"](analysis).count("(") == 1 + 1499 + 1500

@@ -183,15 +183,16 @@ def test_another_run_is_not_resumed(text, uninterrupted, tmp_path):
         ramify.train(text, out, resume=True, overwrite=True)
     config = json.loads((out / "config.json").read_text())
     (out / "config.json").write_text(json.dumps({**config, "threads": 77}))
-    with pytest.warns(RamifyWarning, match="began with 77 threads"):
+    with pytest.warns(RamifyWarning, match="started with 77 threads"):
         ramify.train(text, out, resume=True)
 
 
 OTHERS = {
     "model": "td-pcfg", "nonterminals": 5, "preterminals": 9, "rank": 9, "embedding": 9, "compound": True,
     "activation": "tanh", "shared_projection": True, "tied_embeddings": True, "initialisation": "xavier-normal",
+    "pre_norm": True, "unit_rows": True,
     "gain": 2.0, "dropout": 0.5, "seed": 1, "batch_size": 9, "batch_tokens": 9, "learning_rate": 0.1, "decay": 0.5,
-    "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "words": "none",
+    "max_length": 9, "curriculum": 9, "vocabulary": 9, "clip": 1.0, "input": "text", "column": "body", "words": "none",
     "tokenise": "xx", "split_sentences": True, "punctuation": "keep", "normal_form": "NFD",
 }  # fmt: skip
 FREE = {"epochs": 99, "patience": 99, "device": "cpu", "checkpoint_minutes": 9.0}
@@ -222,7 +223,7 @@ def test_a_damaged_checkpoint_is_named(text, uninterrupted, tmp_path):
     content = bytearray((out / "checkpoint.safetensors").read_bytes())
     content[-1] ^= 1
     (out / "checkpoint.safetensors").write_bytes(content)
-    with pytest.raises(RamifyError, match=r"checkpoint\.safetensors: its checksum does not fit"):
+    with pytest.raises(RamifyError, match=r"checkpoint\.safetensors: is damaged"):
         ramify.train(text, out, resume=True, epochs=4)
 
 
@@ -235,7 +236,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(text, uninterrupted, tmp_pa
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("os.fsync", fsync)
-    with pytest.raises(RamifyError, match=r"cannot be written \(No space left on device\); check space"):
+    with pytest.raises(RamifyError, match=r"cannot be written \(No space left on device\); check disk space"):
         ramify.train(text, out, checkpoint_minutes=0, **SMALL)
     monkeypatch.undo()
     assert not list(out.glob(".*"))

@@ -59,14 +59,17 @@ WHOLE = str(MODELS / "tn-pcfg")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["parse", "-m", "unknown"], "the family 'x-pcfg' is not known"),
+        (["parse", "-m", "unknown"], "the family 'x-pcfg' is unknown"),
         (["parse", "-m", "unfinished"], "has no model.safetensors"),
-        (["evaluate", "-m", "old", "one.txt"], "is not of model format"),
-        (["train", "one.txt", "--teacher", "unknown", "--out", "x"], "the family 'x-pcfg' is not known"),
+        (["evaluate", "-m", "old", "one.txt"], "does not have model format"),
+        (["train", "one.txt", "--teacher", "unknown", "--out", "x"], "the family 'x-pcfg' is unknown"),
         (["parse", "-m", WHOLE, "missing.txt"], "missing.txt: cannot be read (No such file or directory)"),
         (["score", "-m", WHOLE, "old"], "old: cannot be read (Is a directory)"),
         (["parse", "-m", WHOLE, "--constraints", "missing"], "missing: this file of constraints does not exist"),
-        (["parse", "-m", WHOLE, "--resume", "--decoder", "sample"], "Samples cannot be resumed"),
+        (
+            ["parse", "-m", WHOLE, "--resume", "--decoder", "sample"],
+            "Samples depend on earlier sentences and cannot be resumed",
+        ),
         (["parse", "-m", WHOLE, "--wrong"], "No such option"),
     ],
 )

@@ -67,7 +67,7 @@ def test_runs_of_one_system_get_a_row_for_their_mean(folder: Path) -> None:
     assert first["tags"]["v_measure"] > 0
     shown = run("evaluate", "-m", folder / "seed0", "-m", folder / "seed1", "--details", folder / "test.trees")
     for part in (
-        "over 2 runs, max", "by dev likelihood the best is", "by length", "Recall by label", "V-measure", "posterior"
+        "over 2 runs, max", "best by dev likelihood:", "by length", "Recall by label", "V-measure", "posterior"
     ):  # fmt: skip
         assert part in shown
 
@@ -155,13 +155,13 @@ def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
         common_rule(systems)
     no_metrics = edited(folder / "seed1", tmp_path / "no-metrics")
     (no_metrics / "metrics.jsonl").write_text('{"epoch": 1}\n')
-    with pytest.raises(RamifyError, match="does not tell the dev perplexity"):
+    with pytest.raises(RamifyError, match="the dev perplexity of an epoch"):
         run("evaluate", "-m", folder / "seed0", "-m", no_metrics, folder / "test.trees")
     (no_metrics / "metrics.jsonl").unlink()
     rows = records("-m", folder / "seed0", "-m", no_metrics, folder / "test.trees")
     assert rows[-1]["best_by_dev_likelihood"] is None
     for arguments, message in {
-        ("evaluate", folder / "test.trees"): "Say what to evaluate",
+        ("evaluate", folder / "test.trees"): "Nothing to evaluate; give --model",
         ("compare", "up", "left", folder / "test.trees"): "up: is not a model folder, a file of trees or a baseline",
         ("evaluate", "--baseline", "up", folder / "test.trees"): "baseline 'up' is unknown",
         ("evaluate", "--predicted", "nowhere", folder / "test.trees"): "nowhere: cannot be read",

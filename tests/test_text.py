@@ -35,11 +35,13 @@ def covers(sentence: Sentence) -> None:
     assert not sentence.text[end:].strip()
 
 
+@pytest.mark.needs("spacy")
 @given(ANY_TEXT, st.sampled_from(["none", "en", "xx", "fr", "ar", "hi"]))
 def test_no_character_is_lost_by_any_tokeniser(text: str, language: str) -> None:
     covers(TextRules(language).sentence(text))
 
 
+@pytest.mark.needs("spacy")
 @pytest.mark.parametrize(
     ("language", "text", "tokens"),
     [
@@ -57,12 +59,13 @@ def test_tokens_of_prose(language: str, text: str, tokens: str) -> None:
     assert list(TextRules(language).sentence(text).tokens) == tokens.split()
 
 
+@pytest.mark.needs("spacy")
 def test_tokenisers_that_are_not_there_are_refused() -> None:
     with pytest.raises(RamifyError, match="no tokeniser for 'tlh'"):
         tokeniser("tlh")
-    with pytest.raises(RamifyError, match="no tokeniser for"):
+    with pytest.raises(RamifyError, match="no tokeniser is known for"):
         tokeniser("../x")
-    with pytest.raises(RamifyError, match="has no spaces between its words"):
+    with pytest.raises(RamifyError, match="has no spaces between words"):
         tokeniser("zh")
 
 
@@ -104,7 +107,7 @@ def test_a_form_seen_as_word_and_as_punctuation_is_a_word() -> None:
     "record", [None, {}, {"rule": "x"}, {"rule": "unicode"}, {"rule": "unicode", "also": 1, "never": []}]
 )
 def test_other_rules_for_punctuation_are_refused(record: object) -> None:
-    with pytest.raises(RamifyError, match="counts as punctuation"):
+    with pytest.raises(RamifyError, match="rule for punctuation"):
         Punctuation.from_record(record)
 
 
@@ -149,7 +152,7 @@ def test_other_scripts_end_their_sentences_too() -> None:
 
 def test_a_record_that_is_no_splitter_is_refused() -> None:
     for record in (None, {}, {"abbreviations": [1], "collocations": [], "sentence_starters": [], "orthography": {}}):
-        with pytest.raises(RamifyError, match="where sentences end"):
+        with pytest.raises(RamifyError, match="the sentence splitter"):
             Splitter.from_record(record)
 
 
@@ -172,6 +175,7 @@ def test_scripts_without_spaces_are_noticed(line: str, script: str | None) -> No
     assert script_without_spaces(line.split()) == script
 
 
+@pytest.mark.needs("spacy")
 @pytest.mark.parametrize("tokenise", ["none", "xx"])
 def test_scripts_without_spaces_are_told_once(tokenise: str) -> None:
     lines = ["a b\n", "我昨天在图书馆，看了三本书。\n", "我昨天在图书馆看了三本很有意思的书\n"]
@@ -181,7 +185,7 @@ def test_scripts_without_spaces_are_told_once(tokenise: str) -> None:
 
 
 def test_prose_given_as_tokens_is_noticed_once() -> None:
-    with pytest.warns(RamifyWarning, match="'Hello,' holds a word and its punctuation") as seen:
+    with pytest.warns(RamifyWarning, match="'Hello,' contains a word and punctuation") as seen:
         list(AS_IS.sentences(["Hello, world.\n"] * 3, "here"))
     assert len(seen) == 1
 
@@ -198,7 +202,7 @@ def test_leaves_of_trees_keep_their_places(tmp_path: Path) -> None:
     assert (by_form.tokens, by_form.is_word) == (("a", ";", "b"), (True, False, True))
     (by_tag,) = stream(path, word_rule=WordRule.from_name("NN"))
     assert by_tag.words == (";",)
-    with pytest.raises(RamifyError, match="holds trees, already split into sentences"):
+    with pytest.raises(RamifyError, match="contains trees, already split into sentences"):
         stream(path, split_sentences=True)
 
 
@@ -210,6 +214,7 @@ def test_a_leaf_that_only_python_takes_for_space_is_a_leaf(tmp_path: Path, leaf:
     assert sentence.tokens == read_sentences(path).parses[0].words == ("a", leaf)
 
 
+@pytest.mark.needs("spacy")
 def test_a_text_without_a_splitter_teaches_its_own(tmp_path: Path) -> None:
     path = tmp_path / "prose"
     path.write_text(PROSE * 20)

@@ -53,7 +53,7 @@ def test_score_ends_with_totals(folder: Path) -> None:
     assert numbers[2:] == [-math.inf] * 2
     total = sum(numbers[:2])
     expected = ramify.evaluate(ramify.load(folder / "all"), folder / "test.trees")
-    assert "two words or more: 2; 2 of fewer" in result.stderr
+    assert "two words or more: 2; 2 shorter" in result.stderr
     assert "1 of 7 words (14.3 %)" in result.stderr
     assert float(re.search(r"Log p\(w\): (\S+)", result.stderr)[1]) == pytest.approx(total, abs=1e-5)
     figures = [
@@ -70,7 +70,7 @@ def test_score_ends_with_totals(folder: Path) -> None:
 def test_score_of_nothing_has_no_perplexity(folder: Path) -> None:
     result = command("score", "-m", folder / "all", given="dog\n")
     assert result.returncode == 0
-    assert "two words or more: 0; 1 of fewer" in result.stderr
+    assert "two words or more: 0; 1 shorter" in result.stderr
     assert "erplexity" not in result.stderr
 
 
@@ -95,7 +95,7 @@ def test_a_resumed_score_says_what_its_totals_are_of(folder: Path, tmp_path: Pat
     (tmp_path / "out.txt.partial.json").write_text(json.dumps(made_with))
     resumed = command(*arguments, "--resume")
     assert resumed.returncode == 0, resumed.stderr
-    assert f"two words or more: 2; the {WINDOW:,} lines done before" in resumed.stderr
+    assert f"two words or more: 2; {WINDOW:,} lines of the earlier run" in resumed.stderr
     assert (tmp_path / "out.txt").read_text() == whole
 
 

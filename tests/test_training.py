@@ -98,7 +98,7 @@ def options_of(model: str) -> dict:
     }
 
 
-@pytest.mark.parametrize("model", ["tn-pcfg", "n-pcfg", "sn-pcfg"])
+@pytest.mark.parametrize("model", ["tn-pcfg", "n-pcfg", "sn-pcfg", "hol-pcfg"])
 def test_dropout_goes_with_every_network_and_is_the_same_after_a_stop(model, text, tmp_path):
     settings = options_of(model) | {"model": model, "dropout": 0.5, "epochs": 1}
     ramify.train(text, tmp_path / "once", **settings | {"epochs": 2})
@@ -108,10 +108,19 @@ def test_dropout_goes_with_every_network_and_is_the_same_after_a_stop(model, tex
     assert once == twice
 
 
+def test_options_that_a_family_lacks_are_refused():
+    for name in ("pre_norm", "unit_rows", "shared_projection", "tied_embeddings"):
+        with pytest.raises(RamifyError, match=f"settings: hol-pcfg has no option {name}; it has nonterminals"):
+            load_settings(None, {"model": "hol-pcfg", name: True})
+    with pytest.raises(RamifyError, match=r"pre_norm .*leave out activation"):
+        load_settings(None, {"pre_norm": True, "activation": "tanh"})
+    assert load_settings(None, {"model": "hol-pcfg"}).learning_rate == 0.0025
+
+
 def test_dropout_that_cannot_be_is_refused():
     with pytest.raises(RamifyError, match="at least 0 and less than 1"):
         Settings(dropout=1.0)
-    with pytest.raises(RamifyError, match="leave out dropout"):
+    with pytest.raises(RamifyError, match="does not support dropout"):
         Settings(dropout=0.1, model="em-pcfg")
 
 
@@ -183,7 +192,7 @@ def test_batches_can_be_measured_in_words():
     sizes = sorted((len(sentences[batch[0]]), len(batch)) for batch in batches)
     assert sizes == [(2, 1), (3, 2), (3, 3), (5, 2), (12, 1)]  # a sentence longer than that is a batch of its own
     assert Settings(batch_tokens=200).batch_tokens == 200
-    with pytest.raises(RamifyError, match="give one of batch_size and batch_tokens"):
+    with pytest.raises(RamifyError, match="batch_size and batch_tokens exclude each other"):
         Settings(batch_tokens=200, batch_size=16)
     with pytest.raises(RamifyError, match="batch_tokens is 0"):
         Settings(batch_tokens=0)
@@ -193,7 +202,7 @@ def test_a_folder_with_something_in_it_is_refused_and_left_alone(text, tmp_path)
     (tmp_path / "precious").write_text("mine")
     with pytest.raises(RamifyError, match="is not empty"):
         ramify.train(text, tmp_path, **SMALL)
-    with pytest.raises(RamifyError, match="holds no ramify run"):
+    with pytest.raises(RamifyError, match="contains no ramify run"):
         ramify.train(text, tmp_path, overwrite=True, **SMALL)
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
@@ -239,6 +248,7 @@ def test_the_defaults_are_the_papers():
         "nonterminals": 30, "preterminals": 60, "rank": 200, "words": 10_001,
         "embedding": 256, "activation": "relu", "gain": 1.0, "latent": 0,
         "shared_projection": False, "tied_embeddings": False, "initialisation": "own",
+        "pre_norm": False, "unit_rows": False,
     }  # fmt: skip
     assert (settings.learning_rate, settings.batch_size, settings.clip, settings.epochs) == (0.001, 4, 3, 10)
 
@@ -250,8 +260,8 @@ def test_the_defaults_are_the_papers():
         ("preterminals = 'many'", "must be of type int"),
         ("preterminals = true", "must be of type int"),
         ("learning_rate = true", "must be of type float"),
-        ("preterminals = 0", "must lie between 1"),
-        ("epochs = -1", "must lie between 1"),
+        ("preterminals = 0", "preterminals is 0, but must be between 1"),
+        ("epochs = -1", "epochs is -1, but must be between 1"),
         ("max_length = 1", "2 words or more"),
         ("learning_rate = nan", "must be a positive number"),
         ("model = 'gpt'", "model 'gpt' is unknown"),
@@ -296,22 +306,22 @@ def test_weights_that_do_not_fit_or_are_not_finite_are_refused(model):
     path = model / "model.safetensors"
     state = load_file(path)
     save_file({**state, "head.0.weight": torch.zeros(3, 3)}, path)
-    with pytest.raises(RamifyError, match=r"head\.0\.weight has the wrong shape or type"):
+    with pytest.raises(RamifyError, match=r"head\.0\.weight is missing or has another shape"):
         ramify.load(model)
     save_file(state, path)
-    with pytest.raises(RamifyError, match="its checksum does not fit its content"):
+    with pytest.raises(RamifyError, match="its checksum does not match"):
         ramify.load(model)
     state["head.0.weight"][0, 0] = torch.nan
     save_tensors(path, state)
-    with pytest.raises(RamifyError, match=r"head\.0\.weight holds numbers that are not finite"):
+    with pytest.raises(RamifyError, match=r"head\.0\.weight contains numbers that are not finite"):
         ramify.load(model)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 99}, "not of model format"),
-        ({"model": "gpt"}, "'gpt' is not known"),
+        ({"format": 99}, "does not have model format"),
+        ({"model": "gpt"}, "'gpt' is unknown"),
         ({"grammar": {"nonterminals": 3, "words": 318}}, "does not describe a model"),
         ({"grammar": {"nonterminals": 3}}, "words must be a whole number"),
         ({"grammar": None}, "does not describe a model"),
@@ -331,12 +341,12 @@ def test_a_config_that_is_not_ours_is_refused(model, change, message):
 def test_weights_of_another_type_are_refused(model):
     path = model / "model.safetensors"
     save_file({name: value.to(torch.int32) for name, value in load_file(path).items()}, path)
-    with pytest.raises(RamifyError, match="has the wrong shape or type"):
+    with pytest.raises(RamifyError, match="another shape or type"):
         ramify.load(model)
 
 
 def test_a_run_that_breaks_down_says_so_and_leaves_no_model(text, tmp_path):
-    with pytest.raises(RamifyError, match="broke down in epoch 1"):
+    with pytest.raises(RamifyError, match="diverged in epoch 1"):
         ramify.train(text, tmp_path / "run", gain=1e30, **SMALL)
     assert not (tmp_path / "run" / "model.safetensors").exists()
 

@@ -112,9 +112,7 @@ def test_losing_to_the_better_of_left_and_right_is_said_plainly():
     assert replace(VERDICT, dev_f1=34.1).lost_to is None
     lost = replace(VERDICT, dev_f1=20.0)
     assert lost.lost_to == "right"
-    assert "note: on dev the trees of this model are worse than right branching" in printed(
-        lambda on: on["on_end"](lost)
-    )
+    assert "score below right branching" in printed(lambda on: on["on_end"](lost))
     shown = printed(lambda on: on["on_end"](VERDICT))
     assert "worse" not in shown
     for part in ("epoch 2 of 3", "310.6", "36.1", "left branching 11.8", "right branching 34.1"):
@@ -126,7 +124,7 @@ def test_advice_where_there_is_too_little_text_for_the_symbols():
     assert replace(SUMMARY, words=300 * 60).notes == []
     few = replace(SUMMARY, sizes={"nonterminals": 250, "preterminals": 500})
     (advice,) = few.notes
-    assert "120 for each" in advice
+    assert "120 per preterminal" in advice
     assert "--preterminals 200" in advice
     (tiny,) = replace(SUMMARY, words=500).notes
     assert "give more text" in tiny

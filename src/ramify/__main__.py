@@ -16,7 +16,7 @@ def _stop(number: int, _: FrameType | None) -> NoReturn:
 
 
 def main() -> None:
-    """Run a command; an end that was asked for is no failure, and has its own exit code."""
+    """Run a command; a requested stop is not a failure and has a separate exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     keep_freed_memory()

@@ -42,7 +42,7 @@ the last digits of sums decide how much is learnt; so, the worst runs are nearly
 SOURCE = "built-in {}"
 TREES, RULES = 3, 12
 TREE_WORDS = range(7, 10)
-"""Trees of so many words say something and still fit a terminal."""
+"""Trees of this many words are informative and still fit a terminal."""
 
 
 def builtin_corpus(seed: int = 0) -> dict[str, Corpus]:
@@ -68,15 +68,15 @@ def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Pa
     """Train with the demo's settings."""
     overwrite = _is_demo(out)
     if contents(out, FILES) and not overwrite:
-        raise RamifyError(f"{out}: is not empty and was not left by the demo; give another folder.")
-    notes.print("Learning a grammar from the sentences of the built-in corpus, without their trees.")
+        raise RamifyError(f"{out}: this folder is not empty and is not from the demo; give another one.")
+    notes.print("Training a grammar on the sentences of the built-in corpus, without their trees.")
     try:
         with training_display(notes) as callbacks:
             return train(
                 corpus["train"], out, dev=corpus["dev"], overwrite=overwrite, seed=seed, **callbacks, **SETTINGS
             )
     except Stopped as stop:
-        raise Stopped(stop.signal, "Stopped; the same command begins the demo anew.") from None
+        raise Stopped(stop.signal, "Stopped; the same command starts the demo again.") from None
 
 
 def compare(parser: Parser, test: Corpus) -> list[Evaluation]:
@@ -85,7 +85,7 @@ def compare(parser: Parser, test: Corpus) -> list[Evaluation]:
         "left branching": "left",
         "right branching": "right",
         "random trees": "random",
-        "learnt grammar": parser,
+        "learned grammar": parser,
         "true grammar": Parser.from_binary_grammar(builtin_grammar()),
     }
     return [replace(evaluate(system, test, word_rule=ALL_WORDS), system=name) for name, system in systems.items()]
@@ -109,5 +109,6 @@ def run_demo(out: Path, seed: int, console: Console, notes: Console) -> None:
     drawn = [parse for parse in test.parses if len(parse) in TREE_WORDS][:TREES]
     for parse in drawn:
         console.print("\n" + FORMATS[tree_format()](parser.analyse(parse.words)), highlight=False, markup=False)
-    console.print(rules_table(used_rules(parser, test.parses), parser, "The strongest rules of the symbols most used"))
-    console.print(f"The model is in {out}. Parse with it: ramify parse -m {out} FILE", highlight=False, markup=False)
+    title = "The most probable rules of the most frequent symbols"
+    console.print(rules_table(used_rules(parser, test.parses), parser, title))
+    console.print(f"The model is in {out}. To parse with it: ramify parse -m {out} FILE", highlight=False, markup=False)

@@ -153,6 +153,8 @@ def test_directions_of_texts():
     page = "\n".join(html_document([analysis]))
     assert '<bdi dir="rtl">' in page
     assert '<div class="wide" tabindex="0" dir="rtl">' in page
+    # A text without a direction would take that of the page around the picture, and its ends would change places.
+    assert page.count('direction="ltr" role="img"') == page.count("<svg xmlns=") == 2
 
 
 def test_the_chart_has_a_cell_for_each_probable_span_and_frames_the_tree():

@@ -176,10 +176,32 @@ def test_negatives_are_different_words_drawn_by_the_rank_of_their_frequency():
     assert sorted(small(words=40).negatives(noise).tolist()) == list(range(40))
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_an_untrained_model_tells_words_apart_and_favours_no_side(seed):
+    """With the vocabulary of a real text: where all words look alike, trees lean to one side, whichever S favours."""
+    torch.manual_seed(seed)
+    model, N = DIORA(8000), 20
+    word_ids = torch.randint(8000, (40, N))
+    leaves = model.charts(word_ids)[0][0][:N].flatten(0, 1)
+    cosines = leaves @ leaves.T
+    assert (cosines.sum() - len(leaves)).abs() / (len(leaves) * (len(leaves) - 1)) < 0.05
+    spans = model.marginals(word_ids, torch.full((40,), N)).spans
+    # Of a left-branching tree all 18 inner constituents begin with the first word, of a right-branching one none.
+    begin, end = spans[:, 0, :N].sum().item(), spans[:, 1:, N].sum().item()
+    assert 0.2 < begin / (begin + end) < 0.8
+    assert (begin + end) / 40 < 9
+
+
 def test_an_untrained_model_knows_nothing_and_a_lonely_word_has_no_rivals():
     torch.manual_seed(0)
-    objective = DIORA(1000).objective(torch.randint(1000, (8, 5)), torch.full((8,), 5))
-    assert objective.mean().item() == pytest.approx(-math.log(101), abs=0.1)
+    model, word_ids = DIORA(1000), torch.randint(1000, (8, 5))
+    assert model.objective(word_ids, torch.full((8,), 5)).mean().item() < -math.log(101) + 0.1
+    torch.nn.init.zeros_(model.to_words.weight)
+    negatives = set(model.negatives(torch.Generator().manual_seed(0)).tolist())
+    rivals = [[len(negatives - {word}) + 1 for word in sentence] for sentence in word_ids.tolist()]
+    assert {101, 100} == {count for counts in rivals for count in counts}
+    expected = [-sum(map(math.log, each)) / 5 for each in rivals]
+    assert model.objective(word_ids, torch.full((8,), 5)).tolist() == pytest.approx(expected, abs=1e-5)
     assert small(words=1).objective(torch.zeros(1, 3, dtype=torch.long), torch.tensor([3])).item() == 0
 
 
@@ -290,5 +312,5 @@ def test_it_is_trained_resumed_exactly_saved_loaded_and_scored(text, tmp_path):
     assert result.perplexity is None
     with pytest.raises(ramify.RamifyError, match="needs a grammar"):
         again.analyse("the dog saw a cat", decoder="viterbi")
-    with pytest.raises(ramify.RamifyError, match="leave out dropout"):
+    with pytest.raises(ramify.RamifyError, match=r"diora .*dropout"):
         ramify.train(text, tmp_path / "other", model="diora", dropout=0.1)

@@ -171,10 +171,21 @@ def test_shared_projection_and_tied_embeddings_leave_fewer_parameters():
     assert own.keys() - tied.keys() == {"preterminal_embedding"}
 
 
-@pytest.mark.parametrize("options", [{"shared_projection": True}, {"tied_embeddings": True}])
-def test_the_options_for_many_symbols_make_grammars_that_learn(options):
+@pytest.mark.parametrize("initialisation", ["own", "xavier-normal"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shared_projection": True},
+        {"tied_embeddings": True},
+        {"pre_norm": True},
+        {"unit_rows": True},
+        {"pre_norm": True, "unit_rows": True, "shared_projection": True, "tied_embeddings": True},
+    ],
+)
+def test_the_options_of_tn_pcfg_make_grammars_that_learn(options, initialisation):
     torch.manual_seed(5)
-    grammar = TNPCFG(4, 6, 5, 30, embedding=16, initialisation="xavier-normal", **options)
+    grammar = TNPCFG(4, 6, 5, 30, embedding=16, initialisation=initialisation, **options)
     assert max(normalisation_error(grammar).values()) < 1e-5
     inside(grammar(torch.arange(12).reshape(2, 6), torch.tensor([6, 6]))).sum().backward()
     for name, parameter in grammar.named_parameters():

@@ -24,10 +24,16 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "tn-pcfg, gelu": ("tn-pcfg", {**LOW_RANK, "activation": "gelu"}),
     "tn-pcfg, shared projection": ("tn-pcfg", {**LOW_RANK, "shared_projection": True}),
     "tn-pcfg, tied embeddings": ("tn-pcfg", {**LOW_RANK, "tied_embeddings": True}),
+    "tn-pcfg, pre-norm": ("tn-pcfg", {**LOW_RANK, "pre_norm": True}),
+    "tn-pcfg, unit rows": ("tn-pcfg", {**LOW_RANK, "unit_rows": True}),
+    "tn-pcfg, both, shared": ("tn-pcfg", {**LOW_RANK, "pre_norm": True, "unit_rows": True, "shared_projection": True}),
+    "tn-pcfg, both, compound": ("tn-pcfg", {**LOW_RANK, "pre_norm": True, "unit_rows": True, "latent": LATENT}),
     "tn-pcfg, compound": ("tn-pcfg", {**LOW_RANK, "latent": LATENT}),
     "td-pcfg": ("td-pcfg", LOW_RANK),
     "sn-pcfg": ("sn-pcfg", {}),
     "sc-pcfg": ("sc-pcfg", {"latent": LATENT}),
+    "hol-pcfg": ("hol-pcfg", {}),
+    "hol-pcfg, odd size": ("hol-pcfg", {"embedding": 7}),
     "n-pcfg": ("n-pcfg", {}),
     "c-pcfg": ("c-pcfg", {"latent": LATENT}),
     "em-pcfg": ("em-pcfg", {}),
@@ -39,7 +45,7 @@ def made(case: str) -> Grammar:
     family, options = CASES[case]
     sizes = {"nonterminals": N, "preterminals": P, "words": WORDS, **options}
     if family not in ("td-pcfg", "em-pcfg"):
-        sizes["embedding"] = EMBEDDING
+        sizes.setdefault("embedding", EMBEDDING)
     torch.manual_seed(len(case))
     grammar = FAMILIES[family](**sizes).double()
     with torch.no_grad():  # weights large enough that a ReLU left out or in shows
@@ -59,6 +65,25 @@ class Plain:
         result = x @ self.state[f"{name}.weight"].T
         return result + self.state[f"{name}.bias"] if f"{name}.bias" in self.state else result
 
+    def output(self, name: str, x: Tensor) -> Tensor:
+        """A linear layer, or temperature times cosine with each of its rows."""
+        if f"{name}.log_temperature" not in self.state:
+            return self.linear(name, x)
+        rows, tau = self.state[f"{name}.weight"], self.state[f"{name}.log_temperature"].exp()
+        assert f"{name}.bias" not in self.state
+        return tau * torch.stack([torch.stack([each @ row / (each.norm() * row.norm()) for row in rows]) for each in x])
+
+    def norm(self, name: str, x: Tensor) -> Tensor:
+        """Divided by the root of the mean square, times a weight for each number."""
+        return x / x.square().mean(-1, keepdim=True).sqrt() * self.state[f"{name}.weight"]
+
+    def convolved(self, relation: str, x: Tensor) -> Tensor:
+        """Every row bound to a relation vector: the circular convolution by its sum, without Fourier transforms."""
+        v = self.state["relations"][("left", "right", "word").index(relation)]
+        e = len(v)
+        made = [[sum(v[s] * row[(t - s) % e] for s in range(e)) for t in range(e)] for row in x]
+        return torch.tensor(made, dtype=x.dtype)
+
     def with_z(self, name: str, x: Tensor) -> Tensor:
         """A linear layer of symbols with z joined to each."""
         return self.linear(name, x if self.z is None else torch.cat([x, self.z.expand(len(x), -1)], 1))
@@ -66,6 +91,11 @@ class Plain:
     def encoded(self, name: str, x: Tensor, blocks: int) -> Tensor:
         """A layer and residual blocks: x + relu(W2 relu(W1 x))."""
         x = self.with_z(f"{name}.0", x)
+        if self.options.get("pre_norm"):
+            for block in range(1, blocks + 1):
+                inner = gelu(self.linear(f"{name}.{block}.first", self.norm(f"{name}.{block}.norm", x)))
+                x = x + self.linear(f"{name}.{block}.second", inner)
+            return self.norm(f"{name}.{blocks + 1}", x)
         for block in range(1, blocks + 1):
             inner = torch.relu(self.linear(f"{name}.{block}.first", x))
             x = x + torch.relu(self.linear(f"{name}.{block}.second", inner))
@@ -80,6 +110,13 @@ class Plain:
             left, right = ((child @ parents.T).softmax(0) for child in (left, right))
             root = (symbols[:N] @ self.state["start_embedding"][0]).softmax(0)
             return root, torch.einsum("ba,ca->abc", left, right)
+        if self.family == "hol-pcfg":
+            symbols, tau = self.state["symbols"], self.state["log_temperatures"].exp()
+            left, right = (
+                (tau[1] * symbols @ self.convolved(side, symbols[:N]).T).softmax(0) for side in ("left", "right")
+            )
+            root = (tau[0] * symbols[:N] @ self.state["start"][0]).softmax(0)
+            return root, torch.einsum("ba,ca->abc", left, right)
         if self.family in ("n-pcfg", "c-pcfg"):
             root = self.linear("start_layer", self.encoded("start_encoder", self.state["start_embedding"], 2))[0]
             binary = self.with_z("rule_layer", self.state["nonterminal_embedding"]).softmax(1)
@@ -91,14 +128,19 @@ class Plain:
         else:
             symbols = self.state["symbol_embedding"]
             activation = ACTIVATIONS[self.options.get("activation", "relu")]
-            last = {name: f"{name}.2" for name in ("head", "left", "right")}
+            pre_norm = self.options.get("pre_norm", False)
+            last = {name: f"{name}.{2 + pre_norm}" for name in ("head", "left", "right")}
             if self.options.get("shared_projection"):
                 last = dict.fromkeys(last, "projection")
+
+            def inner(name: str, rows: Tensor) -> Tensor:
+                return self.encoded(name, rows, 1) if pre_norm else activation(self.with_z(f"{name}.0", rows))
+
             head, left, right = (
-                self.linear(last[name], activation(self.with_z(f"{name}.0", rows)))
+                self.output(last[name], inner(name, rows))
                 for name, rows in (("head", symbols[:N]), ("left", symbols), ("right", symbols))
             )
-            root = self.linear("start.3", self.encoded("start", self.state["start_embedding"], 2))[0]
+            root = self.output(f"start.{3 + pre_norm}", self.encoded("start", self.state["start_embedding"], 2))[0]
         factors = (head.softmax(1), left.softmax(0), right.softmax(0))
         return root.softmax(0), torch.einsum("al,bl,cl->abc", *factors)
 
@@ -108,6 +150,9 @@ class Plain:
             return self.state["word_table"].exp().T
         if self.family == "td-pcfg":
             return self.state["word_logits"].softmax(0).T
+        if self.family == "hol-pcfg":
+            bound = self.convolved("word", self.state["symbols"][N:])
+            return (self.state["log_temperatures"][2].exp() * bound @ self.state["word_vectors"].T).softmax(1)
         if self.family in ("sn-pcfg", "sc-pcfg"):
             tags = self.state["symbol_embedding"][N:]
             states = tags + self.encoded("preterminal_encoder", tags, 3)
@@ -115,7 +160,7 @@ class Plain:
             tied = self.options.get("tied_embeddings")
             tags = self.state["symbol_embedding"][N:] if tied else self.state["preterminal_embedding"]
             states = self.encoded("preterminal_encoder", tags, 2)
-        return self.linear("word_layer", states).softmax(1)
+        return self.output("word_layer", states).softmax(1)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -204,6 +249,36 @@ def test_the_gain_multiplies_the_weights_of_every_output_layer_and_nothing_else(
     assert multiplied <= plain.keys()
     for name, value in plain.items():
         torch.testing.assert_close(strong[name], 3 * value if name in multiplied else value)
+
+
+TEMPERATURES = {
+    "tn-pcfg, unit rows": [f"{layer}.log_temperature" for layer in sorted(OUTPUT_LAYERS["tn-pcfg"])],
+    "hol-pcfg": ["log_temperatures"],
+}
+
+
+@pytest.mark.parametrize(("case", "names"), TEMPERATURES.items())
+def test_the_gain_multiplies_temperatures_where_there_are_any(case: str, names: list[str]) -> None:
+    family, options = CASES[case]
+
+    def state(gain: float) -> dict[str, Tensor]:
+        torch.manual_seed(0)
+        sizes = {"nonterminals": N, "preterminals": P, "words": WORDS, "embedding": EMBEDDING, **options}
+        return FAMILIES[family](**sizes, gain=gain).state_dict()
+
+    plain, strong = state(1.0), state(3.0)
+    assert set(names) <= plain.keys()
+    for name, value in plain.items():
+        torch.testing.assert_close(strong[name].exp(), 3 * value.exp() if name in names else value.exp())
+
+
+def test_temperatures_begin_as_published() -> None:
+    torch.manual_seed(0)
+    grammar = made("tn-pcfg, unit rows").__class__(N, P, D, WORDS, unit_rows=True)
+    for layer, expected in ((grammar.start[-1], 2.0), (grammar.left[-1], 12.5), (grammar.word_layer, 9.0)):
+        assert layer.log_temperature.exp().item() == pytest.approx(expected)
+    holographic = FAMILIES["hol-pcfg"](N, P, WORDS)
+    torch.testing.assert_close(holographic.log_temperatures.exp(), torch.tensor([2.0, 12.5, 9.0]))
 
 
 def test_the_gain_of_em_pcfg_is_the_deviation_of_its_logits() -> None:

@@ -77,7 +77,7 @@ def test_a_simple_grammar_draws_the_children_of_each_nonterminal_by_its_own_comp
 
 def test_what_cannot_be_drawn_is_refused(monkeypatch):
     parser = Parser(small(NPCFG), Vocabulary(WORDS))
-    with pytest.raises(RamifyError, match="max_length cannot be 1"):
+    with pytest.raises(RamifyError, match="max_length is 1"):
         next(parser.generate(1, max_length=1))
     monkeypatch.setattr("ramify.parser.parser.MOST_TRIES", 0)
     with pytest.raises(RamifyError, match="raise max_length"):

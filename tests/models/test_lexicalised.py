@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 import ramify
-from ramify.book.facts import facts_of
-from ramify.book.making import make_book
 from ramify.decoding.decoders import check_decoder, decode
 from ramify.errors import RamifyError
+from ramify.lab.glossary.describe import describe
+from ramify.lab.glossary.entries import facts_of
 from ramify.models import FAMILIES, Grammar
 from ramify.models.delexicalised import delexicalised
 from ramify.models.generation import sampler_of
@@ -291,17 +291,16 @@ def test_a_description_averages_rules_over_the_head_words_of_derivations():
             assert abs((words[tags == tag] == word).sum() / total - share) < 5 * math.sqrt(share / total)
 
 
-def test_the_book_tells_heads_and_dependents(parser):
+def test_the_glossary_has_heads_and_dependents(parser):
     if not isinstance(parser.model, FAMILIES["nbl-pcfg"]):
-        with pytest.raises(RamifyError, match="cannot be described"):
-            make_book(parser, "model")
+        with pytest.raises(RamifyError, match="cannot be averaged"):
+            describe(parser, "model")
         return
-    book = make_book(parser, "model")
-    assert "depend on head words" in " ".join(book.remarks())
-    for symbol in book.nonterminals:
+    glossary = describe(parser, "model")
+    assert "depend on head words" in " ".join(glossary.remarks())
+    for symbol in glossary.nonterminals:
         assert symbol.rules
         assert symbol.heads
-        assert symbol.as_record()["heads"][0][0] == symbol.heads[0][0]
         assert {"heads", "dependents on the left"} <= {fact.name for fact in facts_of(symbol)}
 
 

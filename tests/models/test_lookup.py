@@ -18,12 +18,14 @@ from ramify.models import (
     TDPCFG,
     TNPCFG,
     Grammar,
+    HolPCFG,
     TableGrammar,
 )
 from ramify.models import lookup as lookup_module
 from ramify.models.lookup import RuleLookup, strongest_words
 from ramify.parser import Parser
 from ramify.structures.dense import DenseRules
+from ramify.structures.low_rank import LowRankRules
 
 SIZES = {"nonterminals": 4, "preterminals": 6, "words": 30}
 FAMILIES = {
@@ -31,6 +33,7 @@ FAMILIES = {
     "td-pcfg": lambda: TDPCFG(rank=5, **SIZES),
     "sn-pcfg": lambda: SNPCFG(embedding=8, gain=4.0, **SIZES),
     "sc-pcfg": lambda: SCPCFG(embedding=8, gain=4.0, latent=3, **SIZES),
+    "hol-pcfg": lambda: HolPCFG(embedding=8, **SIZES),
     "n-pcfg": lambda: NPCFG(embedding=8, gain=4.0, **SIZES),
     "c-pcfg": lambda: CPCFG(embedding=8, gain=4.0, latent=3, **SIZES),
     "em-pcfg": lambda: EMPCFG(**SIZES),
@@ -60,6 +63,46 @@ def test_strongest_rules_of_every_family(grammar):
             expected = matrix.flatten().sort(descending=True).values[:count]
             torch.testing.assert_close(torch.tensor([rule.probability for rule in found]), expected)
             assert all(float(matrix[r.left, r.right]) == pytest.approx(r.probability, rel=1e-4) for r in found)
+
+
+def test_the_cosine_of_rules_is_that_of_the_whole_tensor(grammar):
+    rows = tensor_of(grammar).flatten(1).double()
+    pairs = [
+        float(rows[a] @ rows[b] / (rows[a].norm() * rows[b].norm()))
+        for a in range(grammar.nonterminals)
+        for b in range(a)
+    ]
+    assert min(pairs) > 0
+    assert RuleLookup(grammar).cosine() == pytest.approx(sum(pairs) / len(pairs), rel=1e-5)
+
+
+@pytest.mark.parametrize("block", [1, 2, 5, 100])
+def test_the_cosine_of_rules_does_not_depend_on_the_block(block):
+    torch.manual_seed(2)
+    shared = TDPCFG(rank=5, **SIZES).double().rules()
+    assert shared.rule_cosine(block) == pytest.approx(super(LowRankRules, shared).rule_cosine(), rel=1e-12)
+    simple = SNPCFG(embedding=8, **SIZES).double().rules()
+    assert simple.rule_cosine(block) == pytest.approx(super(LowRankRules, simple).rule_cosine(), rel=1e-12)
+
+
+def test_rules_that_are_alike_and_rules_that_share_nothing():
+    def cosine(binary: list[tuple[int, int, int, float]], nonterminals: int) -> float | None:
+        words = [(0, 0, 1.0)]
+        return RuleLookup(
+            TableGrammar.from_binary_rules({0: 1.0}, binary, words, nonterminals=nonterminals, preterminals=1, words=1)
+        ).cosine()
+
+    assert cosine([(0, 2, 2, 1.0), (1, 2, 2, 1.0)], 2) == pytest.approx(1)
+    assert cosine([(0, 2, 2, 1.0), (1, 2, 0, 1.0)], 2) == pytest.approx(0)
+    assert cosine([(0, 2, 2, 0.5), (0, 2, 0, 0.5), (1, 2, 0, 1.0)], 2) == pytest.approx(0.5**0.5)
+    assert cosine([(0, 2, 2, 0.5), (0, 2, 0, 0.5)], 2) is None  # the other nonterminal has no rules
+    assert cosine([(0, 1, 1, 1.0)], 1) is None
+
+
+def test_a_grammar_of_too_many_components_is_not_compared(monkeypatch):
+    monkeypatch.setattr(lookup_module, "MOST_COMPARED", 4)
+    assert RuleLookup(TDPCFG(rank=5, **SIZES)).cosine() is None
+    assert RuleLookup(TDPCFG(rank=4, **SIZES)).cosine() is not None
 
 
 def test_weights_of_children(grammar):

@@ -219,7 +219,7 @@ def test_what_needs_a_grammar_says_so(family):
     ):
         with pytest.raises(ramify.RamifyError, match="needs a grammar"):
             use()
-    with pytest.raises(ramify.RamifyError, match="cannot be focused"):
+    with pytest.raises(ramify.RamifyError, match="cannot learn from teachers"):
         ramify.fit([["a", "b", "c"]] * 8, model=family, teachers=[parser], **SMALL)
 
 

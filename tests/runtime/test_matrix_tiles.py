@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ramify.runtime.matrix_tiles import DEPTH, multiply_rows, pack, sum_of_products
-from ramify.runtime.padding import LINE_BYTES
+from ramify.runtime.padding import NARROW_BYTES
 
 SHAPES = [(1, 1, 16), (5, 3, 32), (13, 30, 48), (25, 200, 64), (31, 60, 112), (7, DEPTH, 16), (14, 2 * DEPTH + 3, 208)]
 
@@ -51,7 +51,7 @@ def test_only_the_given_rows_are_written():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_products_of_rows(lines, dtype):
     rng = np.random.default_rng(lines)
-    columns = lines * LINE_BYTES // np.dtype(dtype).itemsize
+    columns = lines * NARROW_BYTES // np.dtype(dtype).itemsize
     a, b, weights = rng.random((6, columns)), rng.random((5, 2 * columns)), rng.random(4).astype(dtype)
     a, b = a.astype(dtype), b.astype(dtype)
     a_rows, b_rows = np.array([0, 5, 3, 3]), np.array([4, 0, 2, 1])

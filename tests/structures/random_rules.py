@@ -17,13 +17,14 @@ def random_rules(
     d: int | None,
     lengths: Sequence[int],
     *,
+    per_sentence: bool = False,
     seed: int = 0,
     sharpness: float = 1.0,
     dtype: torch.dtype = torch.float64,
 ) -> LowRankPCFG:
     """Normalised rules from Gaussian logits times `sharpness`; the words are drawn from a vocabulary of 50.
 
-    Without a rank d they have no head: those of a Simple PCFG.
+    Without a rank d they have no head: those of a Simple PCFG. They are shared by the batch or one set per sentence.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -32,12 +33,12 @@ def random_rules(
 
     table = logits(p, 50).log_softmax(1)
     word_ids = torch.randint(50, (len(lengths), max(lengths)), generator=generator)
-    components = n if d is None else d
+    components, sets = n if d is None else d, [len(lengths)] if per_sentence else []
     tensors = {
-        "root": logits(n).log_softmax(0),
-        "head": logits(n, components).log_softmax(1),
-        "left": logits(n + p, components).log_softmax(0),
-        "right": logits(n + p, components).log_softmax(0),
+        "root": logits(*sets, n).log_softmax(-1),
+        "head": logits(*sets, n, components).log_softmax(-1),
+        "left": logits(*sets, n + p, components).log_softmax(-2),
+        "right": logits(*sets, n + p, components).log_softmax(-2),
         "words": table.T[word_ids],
     }
     made = {name: tensor.to(dtype).requires_grad_() for name, tensor in tensors.items()}

@@ -22,6 +22,9 @@ SHAPES = [
     (2, 5, 3),
     (3, 5, 2),
     (12, 5, 4),
+    # more than a block of columns, and a part of one
+    (19, 18, 70),
+    (70, 3, 18),
     # without a head
     (5, 4, None),
     (1, 2, None),
@@ -63,6 +66,31 @@ def test_value_and_every_gradient_equal_the_reference(engine, shape, lengths, dt
             atol=tolerance,
             msg=lambda m, n=name: f"{n}: {m}",
         )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-5)])
+def test_a_batch_of_sentences_with_separate_rules_equals_the_reference(shape, cores, dtype, tolerance, on_cores):
+    on_cores(cores)
+    rules = random_rules(*shape, [6, 1, 4, 2, 5], dtype=dtype, per_sentence=True)
+    scores = random_scores(rules)
+    found, found_gradients = gradients(rules, scores, "compiled")
+    expected, expected_gradients = gradients(rules.to(torch.float64), scores.double(), "reference")
+    torch.testing.assert_close(found.double(), expected, rtol=tolerance, atol=tolerance)
+    for name, gradient in found_gradients.items():
+        torch.testing.assert_close(
+            gradient.double(),
+            expected_gradients[name],
+            rtol=tolerance,
+            atol=tolerance,
+            msg=lambda m, n=name: f"{n}: {m}",
+        )
+    exact, trees = (
+        marginals(rules.to(torch.float64), scores.detach().double(), "reference"),
+        marginals(rules, scores.detach()),
+    )
+    torch.testing.assert_close(trees.spans.double(), exact.spans, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("engine", FAST)

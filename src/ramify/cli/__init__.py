@@ -15,8 +15,9 @@ from ramify.runtime.compilation import tell_of_compilation
 
 # The overview lists the commands in this order.
 # isort: off
-from ramify.cli import prepare, train, focus, parse, grammar, generate, export, evaluate, compare  # noqa: F401
-from ramify.cli import ensemble, experiment, report, bench, demo  # noqa: F401
+from ramify.cli import prepare, train, focus, parse, grammar, generate, export, compress  # noqa: F401
+from ramify.cli import evaluate, compare, models  # noqa: F401
+from ramify.cli import ensemble, serve, experiment, report, bench, demo  # noqa: F401
 # isort: on
 
 state = {"debug": False}

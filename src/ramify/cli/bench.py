@@ -20,23 +20,26 @@ def bench(
     preterminals: Annotated[int | None, typer.Option(help="\\[default: 60]")] = None,
     rank: Annotated[int | None, typer.Option(help="\\[default: p if p > 200, else 200]")] = None,
     preset: Annotated[
-        str | None, typer.Option(help="A published model, as of `ramify train`; the options above win.")
+        str | None, typer.Option(help="Preset of `ramify train`; the options above take precedence.")
     ] = None,
-    batch: Annotated[int, typer.Option(help="Sentences a step.")] = 4,
-    length: Annotated[int, typer.Option(help="Words a sentence.")] = 20,
+    batch: Annotated[int, typer.Option(help="Sentences per step.")] = 4,
+    length: Annotated[int, typer.Option(help="Words per sentence.")] = 20,
     vocabulary: Annotated[int, typer.Option(help="Number of different words.")] = 10_000,
     task: Annotated[
         Literal["train", "inside", "parse"],
-        typer.Option(help="A whole training step, inside and outside alone, or parsing with labels."),
+        typer.Option(help="A whole training step, only the inside and outside passes, or parsing with labels."),
     ] = "train",
     seconds: Annotated[float, typer.Option(help="How long to repeat each measurement.")] = 3.0,
     sweep: Annotated[
-        bool, typer.Option("--sweep", help="Half to four times the length, the symbols, the batch; growth exponents.")
+        bool,
+        typer.Option("--sweep", help="Vary length, symbols and batch from half to four times; print growth exponents."),
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="With --sweep: draw it into this file (needs matplotlib).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="With --sweep: draw the results into this file (needs matplotlib).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure speed and memory, as a share of the machine's matrix product."""
+    """Measure speed and memory, also relative to the speed of matrix products on this machine."""
     with importing():
         from ramify import bench as bench_room
         from ramify.errors import RamifyError
@@ -46,7 +49,7 @@ def bench(
 
     if plot is not None:
         if not sweep:
-            raise RamifyError("--plot draws a sweep; give --sweep too.")
+            raise RamifyError("--plot needs --sweep; add it.")
         check_place(plot)
     given = {"model": model, "nonterminals": nonterminals, "preterminals": preterminals, "rank": rank}
     settings = load_settings(None, given, preset=preset)

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from ramify.corpus.guessing import Kind
 from ramify.corpus.lines import opened
 from ramify.errors import RamifyError
-from ramify.naming import check_model, split_name
+from ramify.naming import check_model, resolve, split_name
 
 
 class _Group(TyperGroup):
@@ -58,14 +58,20 @@ def check_loadable(path: Path) -> None:
             part(path, name)
 
 
-def _existing_model(path: Path) -> Path:
+def _existing_model(given: Path) -> Path:
+    path = resolve(given)
     check_loadable(path)
     return path
 
 
 Model = Annotated[
     Path,
-    typer.Option("-m", "--model", help="Model folder, as `ramify train` leaves it.", callback=_existing_model),
+    typer.Option(
+        "-m",
+        "--model",
+        help="Model folder, written by `ramify train`, or the name of a bundled model.",
+        callback=_existing_model,
+    ),
 ]
 
 
@@ -95,7 +101,7 @@ Models = Annotated[
     typer.Option(
         "-m",
         "--model",
-        help="Model folder, or NAME=FOLDER; several are averaged.",
+        help="Model folder, bundled model (`ramify models`), or NAME=FOLDER; several are averaged.",
         callback=existing_models,
         show_default=False,
     ),
@@ -104,34 +110,42 @@ Trees = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option(
         "--trees",
-        help="File of another parser's trees of the same sentences, averaged with the models; any number of them.",
+        help="File with another parser's trees of the same sentences, to average with the models; can be repeated.",
         callback=_existing_trees,
     ),
 ]
 Sentences = Annotated[
     Path,
     typer.Argument(
-        help="Sentences, one a line, plain prose, bracketed trees, or CoNLL-U; - reads standard input.",
+        help="Text with one sentence per line, plain prose, bracketed trees, CoNLL-U, JSON lines or Parquet; - is "
+        "standard input.",
         callback=_readable,
     ),
 ]
-Input = Annotated[Kind, typer.Option("--input", help="What the sentences are; auto looks at the first of them.")]
+Input = Annotated[Kind, typer.Option("--input", help="Format of the sentences; auto detects it from the first lines.")]
+Column = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        help="Column of JSON lines or Parquet with the text, or with lists of tokens. \\[default: text]",
+        show_default=False,
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, mps ...")]
 Heads = Annotated[
     Literal["projective", "constituents"],
-    typer.Option(help="Heads of models that have them: any projective tree, or one that fits the constituents."),
+    typer.Option(help="For models with heads: any projective tree, or only trees that fit the constituents."),
 ]
 BranchingPrior = Annotated[
     float,
     typer.Option(
-        help="Added to the score of every span that ends where its sentence does: above 0 favours right branching. For "
+        help="Added to the score of every span that ends where its sentence ends; above 0 favours right branching. For "
         "the decoders mbr and mbr-labelled."
     ),
 ]
 Decoder = Annotated[
     Literal["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample", "biased"],
     typer.Option(
-        help="Most expected brackets, or labelled brackets; the best parse, or of low-rank grammars the best with its "
-        "rank components; a parse drawn by its probability; the published, biased read-out of prpn and on-lstm."
+        help="mbr, mbr-labelled: most expected correct (labelled) brackets; viterbi: most probable tree; viterbi-rank: "
+        "the same with rank components; sample: random tree; biased: published read-out of prpn and on-lstm."
     ),
 ]

@@ -30,15 +30,16 @@ def compare(
     systems: Annotated[
         list[str],
         typer.Argument(
-            help="Two systems, each a model folder or rules (.pcfg), a file of trees, or the name of a baseline; with "
-            "-m and --trees one, and the other is their average.",
+            help="Two systems: each a model folder, rule file (.pcfg), file of trees, or baseline. With -m or "
+            "--trees give "
+            "one, to compare with their average.",
             callback=_existing_sides,
         ),
     ],
     trees: Gold,
     model: Annotated[
         list[str] | None,
-        typer.Option("-m", "--model", help="Model folder of an average, any number of them.", callback=existing_models),
+        typer.Option("-m", "--model", help="Model folder to average; can be repeated.", callback=existing_models),
     ] = None,
     other_trees: Trees = None,
     convention: Counting = "tn",
@@ -46,12 +47,12 @@ def compare(
     branching_prior: BranchingPrior = 0.0,
     words: Words = "auto",
     max_length: MaxLength = None,
-    samples: Annotated[int, typer.Option(min=1, help="How often sentences are drawn, and sides swapped.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="For the samples, and for random trees.")] = 0,
+    samples: Annotated[int, typer.Option(min=1, help="Number of samples in each test.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for samples and random trees.")] = 0,
     as_json: AsJson = False,
     device: Device = "auto",
 ) -> None:
-    """Test the difference of two systems' S-F1: paired bootstrap with a 95 % interval, and permutation test."""
+    """Test the difference in S-F1 of two systems: paired bootstrap with a 95 % interval, and permutation test."""
     with importing():
         from ramify.evaluation.significance import compare_f1
         from ramify.evaluation.spans import count_spans
@@ -64,7 +65,7 @@ def compare(
     if averaged:
         sides.append(System.average(averaged))
     if len(sides) != 2:
-        raise RamifyError(f"Two systems are compared, not {len(sides)}; an average of -m and --trees counts as one.")
+        raise RamifyError(f"compare needs two systems, not {len(sides)}; an average of -m and --trees counts as one.")
     gold = gold_for(sides, trees, words, max_length)
     with counting(notes, "sentences") as on_sentence:
         # Of random trees the first draw: a test is between two lists of trees.

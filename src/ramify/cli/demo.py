@@ -14,12 +14,12 @@ from ramify.runtime.memory import importing
 
 @app.command(epilog="Example: ramify demo --out runs/demo --seed 1")
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder to leave the model in; a demo's run there is replaced.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the model; an earlier demo there is replaced.")] = Path(
         "runs/demo"
     ),
-    seed: Annotated[int, typer.Option(help="Another seed, another grammar.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
-    """Learn a grammar of the built-in corpus, score it, draw three of its trees: two minutes on a laptop."""
+    """Train on the built-in corpus, score the grammar and draw three trees; takes two minutes on a laptop."""
     with importing():
         from ramify.demo import run_demo
 

@@ -16,18 +16,20 @@ from ramify.runtime.memory import importing
 @app.command(epilog="Example: ramify ensemble -m runs/one -m runs/two sentences.txt --out runs/both")
 def ensemble(
     model: Models,
-    out: Annotated[Path, typer.Option(help="Folder to leave the ensemble in.")],
+    out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
     file: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Argument(help="Sentences on which to compare the models with each other; no gold trees are needed."),
+        typer.Argument(help="Sentences for comparing the models with each other; no gold trees are needed."),
     ] = None,
     weight: Annotated[
         Optional[list[float]],  # noqa: UP045
-        typer.Option(help="How much each model counts, in the order of -m \\[default: all the same]."),
+        typer.Option(
+            help="Weight of each model, in order of -m \\[default: 1; 0.25 for models with only trees beside others]."
+        ),
     ] = None,
     leave_out_collapsed: Annotated[
         bool,
-        typer.Option("--leave-out-collapsed", help="Leave out models that collapsed, as the sentences of FILE show."),
+        typer.Option("--leave-out-collapsed", help="Leave out models that have collapsed, judged on FILE."),
     ] = False,
     input: Input = "auto",
     device: Device = "auto",
@@ -43,7 +45,7 @@ def ensemble(
         from ramify.terminal import agreement_table, collapse_lines, results_console
 
     if leave_out_collapsed and file is None:
-        raise RamifyError("Whether a model collapsed is seen from its trees; give sentences to parse as FILE.")
+        raise RamifyError("--leave-out-collapsed needs sentences to parse; give them as FILE.")
     averaged = Ensemble(model, weight, device)
     if file is not None:
         stream = SentenceStream(file, input, averaged.text_rules, averaged.word_rule)
@@ -61,7 +63,7 @@ def ensemble(
                 console.print(line, markup=False)
     averaged.save(out)
     notes.print(
-        f"The ensemble of {len(averaged.members)} is in {out}. Parse with it: "
+        f"Saved an ensemble of {len(averaged.members)} models in {out}. To parse with it: "
         f"ramify parse -m {shlex.quote(str(out))} FILE",
         highlight=False,
         markup=False,

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 
 Gold = Annotated[Path, typer.Argument(help="Gold trees.")]
 GoldOfEither = Annotated[Path, typer.Argument(help="Gold trees, or CoNLL-U to score heads.")]
-Counting = Annotated[Convention, typer.Option(help="Whether all spans over the whole sentence go (tn) or one (kim).")]
-Words = Annotated[str, typer.Option(help="Leaves that are words: auto, ptb, none, or the tags to remove.")]
+Counting = Annotated[
+    Convention, typer.Option(help="Scoring convention: remove all spans over the whole sentence (tn), or one (kim).")
+]
+Words = Annotated[str, typer.Option(help="Which leaves are words: auto, ptb, none, or the tags to remove.")]
 MaxLength = Annotated[int | None, typer.Option(min=2, help="Score only sentences of at most this many words.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Everything, a line of JSON for each row.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print all results as JSON, one line per row.")]
 
 
 def gold_for(systems: Sequence[System], trees: Path, words: str, max_length: int | None) -> GoldTrees:
-    """The gold trees, their words told by the rule given or, for `auto`, by that of the models."""
+    """The gold trees; the given rule decides which leaves are words or, for `auto`, that of the models."""
     from ramify.corpus.cleaning import WordRule, warn_of_absent_tags
     from ramify.evaluation.gold import load_gold
     from ramify.parser.systems import common_rule
@@ -45,27 +47,25 @@ def evaluate(
     trees: GoldOfEither,
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            "-m", "--model", help="Model folder, or NAME=FOLDER; any number of them.", callback=existing_models
-        ),
+        typer.Option("-m", "--model", help="Model folder, or NAME=FOLDER; can be repeated.", callback=existing_models),
     ] = None,
     predicted: Annotated[
         list[str] | None,
         typer.Option(
             "--predicted",
             "--trees",
-            help="File of another system's trees or, in CoNLL-U, heads; or NAME=FILE; any number of them.",
+            help="Trees of another system, or heads in CoNLL-U; FILE or NAME=FILE; can be repeated.",
         ),
     ] = None,
     baseline: Annotated[
         list[str] | None,
         typer.Option(
-            help="Needs no model: left, right, balanced, random, oracle; on CoNLL-U left-chain, right-chain; or "
+            help="left, right, balanced, random or oracle; for CoNLL-U left-chain or right-chain; or "
             "NAME=right and so on."
         ),
     ] = None,
     average: Annotated[
-        bool, typer.Option("--average", help="Also a row for the average of the models and files of trees given.")
+        bool, typer.Option("--average", help="Add a row for the average of all models and files of trees.")
     ] = False,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
@@ -73,9 +73,11 @@ def evaluate(
     heads: Heads = "projective",
     words: Words = "auto",
     max_length: MaxLength = None,
-    evalb: Annotated[bool, typer.Option("--evalb", help="Labelled brackets too, as EVALB counts them.")] = False,
-    details: Annotated[bool, typer.Option("--details", help="By length and label; labels, tags, calibration.")] = False,
-    seed: Annotated[int, typer.Option(help="For random trees, and the decoder sample.")] = 0,
+    evalb: Annotated[bool, typer.Option("--evalb", help="Add the labelled scores of EVALB.")] = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="Add scores by length and label, of labels and tags, and calibration.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Random seed for random trees and the decoder sample.")] = 0,
     as_json: AsJson = False,
     device: Device = "auto",
 ) -> None:
@@ -105,13 +107,13 @@ def evaluate(
         systems.append(System.average(systems))
     systems += [System.of("baseline", text) for text in baseline or ()]
     if not systems:
-        raise RamifyError("Say what to evaluate: --model FOLDER, --predicted FILE or --baseline NAME.")
+        raise RamifyError("Nothing to evaluate; give --model FOLDER, --predicted FILE or --baseline NAME.")
     if _is_conllu(trees):
         if words != "auto" or convention != "tn" or evalb:
-            raise RamifyError(f"{trees}: holds heads, not trees; leave out --words, --convention and --evalb.")
+            raise RamifyError(f"{trees}: contains heads, not trees; leave out --words, --convention and --evalb.")
         if average:
             raise RamifyError(
-                f"{trees}: holds heads, and an average has none; leave out --average, or give bracketed trees."
+                f"{trees}: contains heads, but an average has none; leave out --average, or give bracketed trees."
             )
         _evaluate_heads(systems, trees, max_length, decoder, branching_prior, heads, device, seed, details, as_json)
         return
@@ -187,7 +189,7 @@ def _evaluate_heads(
         return
     console = results_console()
     console.print(head_table(rows))
-    failures = failure_lines(rows, len(gold.heads), "None of their heads counts as right.")
+    failures = failure_lines(rows, len(gold.heads), "All their heads count as wrong.")
     for line in (*failures, rows[0].signature):
         console.print(line, markup=False)
     if details:

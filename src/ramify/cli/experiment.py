@@ -42,12 +42,12 @@ def experiment(
     Exit code 1: some runs failed, the others are done.
     """
     with importing():
-        from ramify.experiments.checking import check_data
-        from ramify.experiments.folder import check_folder, check_same
-        from ramify.experiments.reading import find_experiment, read_plan
-        from ramify.experiments.running import check_jobs, run_experiment, survey
-        from ramify.experiments.table import experiment_progress, status_table
-        from ramify.experiments.tables import read_text
+        from ramify.lab.plan.experiment_file import find_experiment, read_plan
+        from ramify.lab.plan.toml_file import read_text
+        from ramify.lab.run.data_check import check_data
+        from ramify.lab.run.experiment_folder import check_folder, check_same
+        from ramify.lab.run.runner import check_jobs, run_experiment, survey
+        from ramify.lab.run.status import experiment_progress, status_table
         from ramify.terminal import results_console
 
     if show:

@@ -18,12 +18,14 @@ def export(
     out: Annotated[Path, typer.Option(help="File to write the rules to.")],
     mass: Annotated[
         float,
-        typer.Option(help="Share of the probability to keep: of each nonterminal's rules, each word's preterminals."),
+        typer.Option(
+            help="Share of probability to keep, of the rules of each nonterminal and the preterminals of each word."
+        ),
     ] = 0.999,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")] = False,
     device: Device = "auto",
 ) -> None:
-    """Write a grammar's rules in NLTK's notation; `-m` of other commands takes such a file too."""
+    """Write the rules of a grammar in NLTK's notation; other commands accept the file for `-m`."""
     with importing():
         from ramify.corpus.rule_files import write_rules
         from ramify.parser.export import export as export_rules
@@ -36,14 +38,14 @@ def export(
         write_rules(place, grammar, text_record(parser))
     lost = list(left_out.values())
     report = [
-        f"{out} holds {len(grammar.binary):,} binary rules and {len(grammar.lexical):,} rules of words; "
-        f"{sum(lost) / len(lost):.2%} of a symbol's probability is left out on average, {max(lost):.2%} at most."
+        f"{out} contains {len(grammar.binary):,} binary rules and {len(grammar.lexical):,} lexical rules; "
+        f"{sum(lost) / len(lost):.2%} of the probability of a symbol is left out on average, {max(lost):.2%} at most."
     ]
     if parser.grammar.latent:
         report.append(
-            "Of a compound grammar these are the rules at z = 0; it parses with different rules per sentence."
+            "These are the rules at z = 0; the compound grammar itself has different rules for every sentence."
         )
     if parser.text_rules.splitter is not None:
-        report.append("Left out is how the model finds the sentences of prose.")
+        report.append("The sentence splitter of the model is not exported.")
     for line in report:
         notes.print(line, highlight=False, markup=False, soft_wrap=True)

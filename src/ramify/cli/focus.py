@@ -13,7 +13,7 @@ from ramify.cli.train import TrainingData, with_settings
 from ramify.errors import Stopped
 from ramify.runtime.memory import importing
 
-DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length", "min_count",
+DATA = ("input", "column", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length", "min_count",
         "split_sentences")  # fmt: skip
 
 
@@ -43,8 +43,8 @@ def focus(
     continues. Gold trees are never used; where a test file has them, each stage is scored against them.
     """
     with importing():
-        from ramify.experiments.focus import prepare_focus, run_focus, stage_table
-        from ramify.experiments.table import experiment_progress, status_table
+        from ramify.lab.run.focus import prepare_focus, run_focus, stage_table
+        from ramify.lab.run.status import experiment_progress, status_table
         from ramify.terminal import results_console
 
     planned = prepare_focus(data, out, recipe, settings, minutes, jobs)

@@ -14,15 +14,17 @@ from ramify.runtime.memory import importing
 @app.command(epilog="Example: ramify generate -m runs/mine -n 10 --seed 1")
 def generate(
     model: Model,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many sentences.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, other sentences.")] = 0,
-    max_length: Annotated[int, typer.Option(min=2, help="Longer sentences are drawn again.")] = 40,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Number of sentences.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    max_length: Annotated[
+        int, typer.Option(min=2, help="Longest sentence, in words; longer ones are drawn again.")
+    ] = 40,
     format: Annotated[
-        Literal["brackets", "text"], typer.Option(help="Trees, one a line, or their words alone.")
+        Literal["brackets", "text"], typer.Option(help="Trees, one per line, or only their words.")
     ] = "brackets",
     device: Device = "auto",
 ) -> None:
-    """Draw sentences from a grammar: what it believes the language to be."""
+    """Draw sentences with their trees from a grammar."""
     with importing():
         from ramify.corpus.brackets import write_brackets
         from ramify.parser.loading import load_single

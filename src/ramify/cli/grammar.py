@@ -21,7 +21,7 @@ from ramify.runtime.memory import importing
 from ramify.storage.files import locked_place, write_atomically
 
 if TYPE_CHECKING:
-    from ramify.book.contents import Book, Text
+    from ramify.lab.glossary.entries import Glossary, Text
     from ramify.parser import Parser
 
 Format = Literal["terminal", "markdown", "json", "html"]
@@ -62,7 +62,7 @@ def grammar(
 ) -> None:
     """Read the grammar: what its symbols stand for, in words, with gold labels where the text is trees."""
     with importing():
-        from ramify.book.making import Extent, make_book
+        from ramify.lab.glossary.describe import Extent, describe
         from ramify.parser.loading import load_single
         from ramify.terminal import counting
 
@@ -75,17 +75,17 @@ def grammar(
         parser = load_single(model, device)
         found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
         with counting(notes, "symbols") as on_symbol:
-            book = make_book(parser, str(model), found, Extent(symbols, examples, words, rules), on_symbol)
-        _deliver(book, chosen, place)
+            glossary = describe(parser, str(model), found, Extent(symbols, examples, words, rules), on_symbol)
+        _deliver(glossary, chosen, place)
 
 
-def _deliver(book: Book, chosen: Format, place: Path | None) -> None:
+def _deliver(glossary: Glossary, chosen: Format, place: Path | None) -> None:
     if place is not None:
-        write_atomically(place, _plain(book, chosen).encode("utf-8", "backslashreplace"))
+        write_atomically(place, _plain(glossary, chosen).encode("utf-8", "backslashreplace"))
     elif chosen == "terminal" and sys.stdout.isatty():
-        _print(book, Console(highlight=False))
+        _print(glossary, Console(highlight=False))
     else:
-        print_lines([_plain(book, chosen).removesuffix("\n")])
+        print_lines([_plain(glossary, chosen).removesuffix("\n")])
 
 
 def _check_no_text_wanted(decoder: Decoder, kind: Input, tokenise: str | None, split: bool | None) -> None:
@@ -109,9 +109,9 @@ def _format_of(out: Path) -> Format:
 def _parsed(
     parser: Parser, file: Path, kind: Input, tokenise: str | None, split: bool | None, decoder: Decoder
 ) -> Text:
-    from ramify.book.making import count_text, rule_for_trees
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.corpus.tokenising import tokeniser
+    from ramify.lab.glossary.describe import count_text, rule_for_trees
     from ramify.terminal import reading_progress
 
     text_rules = parser.text_rules
@@ -123,22 +123,21 @@ def _parsed(
         return count_text(stream.source, parser.analyse_many(stream, decoder))
 
 
-def _plain(book: Book, format: Format) -> str:
-    """The book as it is written to a file or a pipe."""
-    from ramify.book.html import as_html
-    from ramify.book.markdown import as_markdown
+def _plain(glossary: Glossary, format: Format) -> str:
+    """The glossary as it is written to a file or a pipe."""
+    from ramify.lab.glossary.pages import as_html, as_markdown
 
     if format == "json":
-        return json.dumps(book.as_record(), indent=1, ensure_ascii=False) + "\n"
+        return json.dumps(glossary.as_record(), indent=1, ensure_ascii=False) + "\n"
     if format != "terminal":
-        return as_html(book) if format == "html" else as_markdown(book)
+        return as_html(glossary) if format == "html" else as_markdown(glossary)
     written = io.StringIO()
-    _print(book, Console(file=written, width=PLAIN_WIDTH, highlight=False))
+    _print(glossary, Console(file=written, width=PLAIN_WIDTH, highlight=False))
     return "".join(line.rstrip() + "\n" for line in written.getvalue().split("\n")[:-1])
 
 
-def _print(book: Book, console: Console) -> None:
-    from ramify.book.terminal import in_terminal
+def _print(glossary: Glossary, console: Console) -> None:
+    from ramify.lab.glossary.pages import in_terminal
 
-    for part in in_terminal(book):
+    for part in in_terminal(glossary):
         console.print(part)

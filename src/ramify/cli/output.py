@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import typer
 
+from ramify.cli.compressed import GzipGroups, whole_members
 from ramify.corpus.streaming import WINDOW
 from ramify.errors import RamifyError, Stopped
 from ramify.printing import printable
@@ -24,6 +25,8 @@ _CHUNK = 1 << 20
 
 class LineOutput:
     """Lines to standard output or, given `out`, to `out.partial`, which becomes `out` when all are written.
+
+    An `out` that ends in `.gz` is compressed.
 
     To be used in a `with` block, within which no other process writes to `out`. `made_with` gives what the lines
     depend on; it is kept in `out.partial.json`, so that a run with something else does not resume them.
@@ -38,14 +41,15 @@ class LineOutput:
         one_line_each: bool = True,
     ) -> None:
         if out is None and (resume or overwrite):
-            raise RamifyError("--resume and --overwrite are about a file; give its name with --out.")
+            raise RamifyError("--resume and --overwrite need a file; give its name with --out.")
         if resume and overwrite:
-            raise RamifyError("A file is either resumed or overwritten; give one of --resume and --overwrite.")
+            raise RamifyError("--resume and --overwrite exclude each other; give one of them.")
         if resume and not one_line_each:
-            raise RamifyError("A format of several lines for each sentence cannot be resumed; choose another --format.")
+            raise RamifyError("Only formats with one line per sentence can be resumed; choose another --format.")
         self.out = None if out is None else place_for(out, overwrite)
         self.lines_done = 0
         """Whole lines that an earlier run left, a multiple of what the parser reads at once"""
+        self._compressed = self.out is not None and self.out.suffix == ".gz"
         self._resume, self._overwrite, self._find_made_with = resume, overwrite, made_with
         self._open = ExitStack()
 
@@ -58,7 +62,7 @@ class LineOutput:
             descriptor = stack.enter_context(locked_file(self._partial, self.out))
             place_for(self.out, self._overwrite)  # once more: another process may have finished it meanwhile
             if self._about.is_symlink():
-                raise RamifyError(f"{self._about}: is a link, and links are not followed there; remove it.")
+                raise RamifyError(f"{self._about}: this is a link, which is not followed; remove it.")
             stack.callback(self._tidy)
             self._file = os.fdopen(descriptor, "r+b", closefd=False)
             stack.callback(self._close)
@@ -76,11 +80,11 @@ class LineOutput:
     def _resume_lines(self) -> None:
         if not self._resume:
             raise RamifyError(
-                f"{self._partial}: was left by a run that stopped; give --resume to complete it, or --overwrite."
+                f"{self._partial}: an earlier run did not finish; give --resume to complete it, or --overwrite."
             )
         self._check_same()
         # Sentences are parsed in groups, and the last digits of a result depend on the group: only whole ones are kept.
-        self.lines_done, end = _whole_groups(self._file, WINDOW)
+        self.lines_done, end = (whole_members if self._compressed else _whole_groups)(self._file, WINDOW)
         self._file.truncate(end)
         self._file.seek(end)
 
@@ -91,13 +95,13 @@ class LineOutput:
             then = None
         if not isinstance(then, dict):
             raise RamifyError(
-                f"{self._partial}: {self._about.name} does not say how it was made; start again with --overwrite."
+                f"{self._partial}: {self._about.name} is missing or invalid; start again with --overwrite."
             )
         for name, value in self._made_with.items():
             if then.get(name) != value:
                 raise RamifyError(
-                    f"{self._partial}: was begun with another {name} ({str(then.get(name))[:20]}, not "
-                    f"{str(value)[:20]}); give the same, or start again with --overwrite."
+                    f"{self._partial}: the earlier run had another {name} ({str(then.get(name))[:20]}, not "
+                    f"{str(value)[:20]}); give the same one, or start again with --overwrite."
                 )
 
     @property
@@ -111,22 +115,25 @@ class LineOutput:
             print_lines(lines)
             return
         write_json(self._about, self._made_with)
+        sink = GzipGroups(self._file) if self._compressed else self._file
         try:
             try:
                 for line in lines:
-                    self._file.write(_encoded(line))
+                    sink.write(_encoded(line))
+                sink.flush()
             finally:
                 self._file.flush()
             os.fsync(self._file.fileno())
             self._partial.replace(self.out)
         except Stopped as stop:
-            kept = f"what was done is in {self._partial}. To resume, add --resume to the command."
+            kept = f"the results so far are in {self._partial}. To resume, add --resume to the command."
             raise Stopped(
                 stop.signal, f"Stopped; {kept if self._file.tell() else 'nothing was written yet.'}"
             ) from None
         except OSError as error:
             raise RamifyError(
-                f"{self._partial}: cannot be written ({error.strerror}); make room and continue with --resume."
+                f"{self._partial}: cannot be written ({error.strerror}); free some disk space and continue with "
+                "--resume."
             ) from error
 
     def _close(self) -> None:
@@ -178,7 +185,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 class _StandardOutput(io.FileIO):
-    """Ends the program when whoever reads has seen enough, which is no mistake; what else goes wrong is told."""
+    """Ends the program quietly when the reader closes the pipe; other errors are reported."""
 
     _ended = False
 
@@ -193,12 +200,12 @@ class _StandardOutput(io.FileIO):
         except OSError as error:
             self._ended = True
             raise RamifyError(
-                f"standard output: cannot be written ({error.strerror}); make room, or send it elsewhere."
+                f"standard output: cannot be written ({error.strerror}); free some disk space, or redirect it."
             ) from error
 
 
 class _StandardError(io.FileIO):
-    """Drops notes that nobody can read any more: they are no reason to end the work."""
+    """Drops notes that nobody can read any more: they must not end the work."""
 
     def write(self, data: Any) -> int:
         try:

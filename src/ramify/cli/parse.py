@@ -12,6 +12,7 @@ import typer
 
 from ramify.cli.common import (
     BranchingPrior,
+    Column,
     Decoder,
     Device,
     Heads,
@@ -24,12 +25,14 @@ from ramify.cli.common import (
     notes,
 )
 from ramify.cli.output import LineOutput
+from ramify.cli.whole_files import WHOLE_FILES, WholeFiles
 from ramify.errors import RamifyError
 from ramify.naming import split_name
 from ramify.runtime.compilation import spare_loops
 from ramify.runtime.memory import importing
 
 if TYPE_CHECKING:
+    from ramify.corpus.rows import Columns, RowCount
     from ramify.corpus.sentence import Sentence
     from ramify.corpus.streaming import Pause
     from ramify.parser.base import TreeParser
@@ -37,66 +40,96 @@ if TYPE_CHECKING:
 Tokenise = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        help="Language of plain prose (en, fr ... or xx for any); none: at spaces. \\[default: as in training]"
+        help="Tokenise plain prose in this language (en, fr ... or xx for any); none splits at spaces. \\[default: "
+        "as in training]"
     ),
 ]
 Split = Annotated[
     Optional[bool],  # noqa: UP045
     typer.Option(
         "--split-sentences/--no-split-sentences",
-        help="Find the sentences of plain prose, or take each line for one. \\[default: as in training]",
+        help="Split plain prose into sentences, or take every line as one. \\[default: as in training]",
         show_default=False,
     ),
 ]
-Out = Annotated[Optional[Path], typer.Option(help="File to write to; it appears when everything is done.")]  # noqa: UP045
+Out = Annotated[Optional[Path], typer.Option(help="Output file; it appears when all sentences are done.")]  # noqa: UP045
 Resume = Annotated[bool, typer.Option("--resume", help="Continue where an earlier run with the same --out stopped.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
 MaxLength = Annotated[
     Optional[int],  # noqa: UP045
-    typer.Option(min=1, help="Do not parse sentences of more words. \\[default: as long as memory allows]"),
+    typer.Option(min=1, help="Longest sentence to parse, in words. \\[default: limited by memory]"),
 ]
 INLINE = "inline"
 Constraints = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
         metavar="inline|FILE",
-        help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} around words of the "
-        'text, or a file with a line of JSON for each sentence, such as {"must": \\[\\[0, 3]]}.',
+        help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} in the text, or a file "
+        'with one line of JSON per sentence, such as {"must": \\[\\[0, 3]]}.',
     ),
 ]
 FEW_WORDS = 100
 """Fewer are parsed in less time than it takes to load the compiled loops"""
 WITHOUT_NUMBERS = ("brackets", "pretty", "conllu", "forest", "qtree")
 """Formats that show no probability unless posteriors are asked for"""
+NO_COLUMN = "none"
+"""Given to --keep where no column is to be kept"""
+BEST = ("brackets", "json", "pretty", "spans")
+"""Formats that can show several trees of one sentence"""
+WITH_COLUMNS = ("json", "parquet")
+"""Formats that can carry columns along"""
+Best = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        min=1,
+        metavar="K",
+        help="The K most probable labelled trees of each sentence, with p(tree | sentence) and log p(tree, sentence).",
+    ),
+]
+Keep = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        help="Of JSON lines and Parquet: a column to carry into the result, any number of them; none for no column. "
+        "\\[default: all but the text]",
+        show_default=False,
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 
 
-@app.command(epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty")
+@app.command(
+    epilog="Example: echo 'the dog saw a cat' | ramify parse -m runs/mine --format pretty. Of a table: "
+    "ramify parse -m runs/mine rows.jsonl --column body --format parquet --out parsed.parquet"
+)
 def parse(
     model: Models,
     file: Sentences = Path("-"),
     trees: Trees = None,
     format: Annotated[
-        Literal["brackets", "json", "pretty", "spans", "conllu", "svg", "html", "forest", "qtree"],
+        Literal["brackets", "json", "pretty", "spans", "conllu", "svg", "html", "forest", "qtree", "parquet", "brat"],
         typer.Option(
-            help="What to print for each sentence. svg is one picture with the trees below one another, html one page, "
-            "forest and qtree are LaTeX."
+            help="Output format. svg is one picture with all trees, html one page; forest and qtree are LaTeX; parquet "
+            "and brat (stand-off, NAME.ann and NAME.txt) need --out."
         ),
     ] = "brackets",
     layout: Annotated[
         Literal["auto", "horizontal", "vertical"],
         typer.Option(
-            help="Of svg and html: words on one line, or one word per line. auto: horizontal, but vertical in html for "
+            help="For svg and html: words on one line, or one word per line. auto: horizontal, but vertical in "
+            "html for "
             "sentences of more than 25 words."
         ),
     ] = "auto",
     posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
     decoder: Decoder = "mbr",
+    best: Best = None,
     branching_prior: BranchingPrior = 0.0,
     heads: Heads = "projective",
     constraints: Constraints = None,
-    seed: Annotated[int, typer.Option(min=0, help="For the decoder sample.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for the decoder sample.")] = 0,
     input: Input = "auto",
+    column: Column = None,
+    keep: Keep = None,
     tokenise: Tokenise = None,
     split_sentences: Split = None,
     max_length: MaxLength = None,
@@ -106,22 +139,27 @@ def parse(
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Parse sentences; the trees come out in the order of the sentences, with every token that came in.
+    """Parse sentences and print their trees in the same order, with all tokens.
 
-    Several models, or models and trees of other parsers, are averaged: the tree with the highest sum of their span
-    posteriors. A sentence that cannot be derived, or that is too long, gets a flat tree and is reported at the end.
+    Several models, or models and trees of other parsers, are averaged: the result is the tree with the highest sum of
+    span posteriors. A sentence that cannot be derived, or is too long, gets a flat tree and is reported at the end.
     """
     if resume and decoder == "sample":
-        raise RamifyError("Samples cannot be resumed: they depend on the sentences before; leave out --resume.")
+        raise RamifyError("Samples depend on earlier sentences and cannot be resumed; leave out --resume.")
+    if keep and format not in WITH_COLUMNS:
+        raise RamifyError("--keep works only for formats with columns; add --format json or --format parquet.")
+    _check_best(best, format, posteriors, branching_prior)
     constraints_used = _made_of(constraints)
     with importing():
         from ramify.cli.tally import ConstraintTally, Tally
-        from ramify.parser import DOCUMENTS, FORMATS
+        from ramify.corpus.rows import RowCount
+        from ramify.parser import BEST_FORMATS, DOCUMENTS, FORMATS, best_many
         from ramify.parser.ensemble import load_several
         from ramify.terminal import tree_format
 
     if layout != "auto" and format not in DOCUMENTS:
-        raise RamifyError("--layout is for pictures; add --format svg or --format html.")
+        raise RamifyError("--layout works only for pictures; add --format svg or --format html.")
+    rows = RowCount()
     options = {
         "format": format,
         "posteriors": posteriors,
@@ -130,25 +168,42 @@ def parse(
         "branching-prior": branching_prior or None,
         "heads": heads,
         "constraints": constraints_used,
+        "best": best,
+        "column": column,
+        "keep": keep,
     }
     made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
-    one_line_each = format in ("brackets", "json", "spans")
+    _check_apart(file, out.with_suffix(".txt") if out and format == "brat" else None)
+    one_line_each = format == "json" or (format in ("brackets", "spans") and best is None)
     # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
     spared = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
-    with LineOutput(out, resume, overwrite, made_with, one_line_each) as output, spare_loops(spared):
+    output: Any = (
+        WholeFiles(format, out, resume, overwrite, made_with, posteriors)
+        if format in WHOLE_FILES
+        else LineOutput(out, resume, overwrite, made_with, one_line_each)
+    )
+    with output, spare_loops(spared):
         parser = load_several([*model, *(trees or ())], device)
         tally, constrained = Tally(strict, parser), ConstraintTally()
-        with _sentences(file, input, parser, tokenise, split_sentences, output, constraints) as sentences:
-            found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior, heads)
-            analyses = constrained.watch(tally.watch(found))
-            if format in DOCUMENTS:
-                output.write(DOCUMENTS[format](analyses, posteriors, None if layout == "auto" else layout))
+        with _sentences(
+            file, input, parser, tokenise, split_sentences, output, constraints, _columns(column, keep), rows
+        ) as sentences:
+            # A file is UTF-8, whatever standard output can show.
+            shown = tree_format() if format == "pretty" and out is None else format
+            if best is not None:
+                ranked = tally.watch(best_many(parser, sentences, best, max_length, decoder))
+                output.write(map(BEST_FORMATS[shown], ranked))
             else:
-                # A file is UTF-8, whatever standard output can show.
-                written = FORMATS[tree_format() if format == "pretty" and out is None else format]
-                output.write(written(analysis, posteriors) for analysis in analyses)
-    _report(*tally.lines(), *constrained.lines())
+                found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior, heads)
+                analyses = constrained.watch(tally.watch(found))
+                if isinstance(output, WholeFiles):
+                    output.write(analyses)
+                elif format in DOCUMENTS:
+                    output.write(DOCUMENTS[format](analyses, posteriors, None if layout == "auto" else layout))
+                else:
+                    output.write(FORMATS[shown](analysis, posteriors) for analysis in analyses)
+    _report(*tally.lines(), *constrained.lines(), *rows.lines())
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -156,6 +211,7 @@ def score(
     model: Model,
     file: Sentences = Path("-"),
     input: Input = "auto",
+    column: Column = None,
     tokenise: Tokenise = None,
     split_sentences: Split = None,
     max_length: MaxLength = None,
@@ -165,30 +221,54 @@ def score(
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Print log p(w) of each sentence in nats; -inf where the grammar has no derivation, as for one word.
+    """Print log p(w) of each sentence in nats; -inf if the grammar has no derivation, as for a single word.
 
     Totals and perplexities follow on standard error.
     """
     with importing():
         from ramify.cli.tally import LikelihoodTotals, Tally
+        from ramify.corpus.rows import RowCount
         from ramify.parser.loading import load_single
 
-    options = {"max-length": max_length}
+    rows = RowCount()
+    options = {"max-length": max_length, "column": column}
     made_with = _made_with([str(model)], "score", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
     with LineOutput(out, resume, overwrite, made_with) as output:
         parser, tally = load_single(model, device), Tally(strict)
         totals = LikelihoodTotals(output.lines_done)
-        with _sentences(file, input, parser, tokenise, split_sentences, output) as sentences:
+        with _sentences(
+            file, input, parser, tokenise, split_sentences, output, columns=_columns(column), rows=rows
+        ) as sentences:
             scores = totals.watch(tally.watch(parser.score_many(sentences, max_length)))
             output.write(f"{scored.log_probability:.6f}" for scored in scores)
-    _report(*totals.lines(parser.vocabulary), *tally.lines())
+    _report(*totals.lines(parser.vocabulary), *tally.lines(), *rows.lines())
+
+
+def _check_best(best: int | None, format: str, posteriors: bool, branching_prior: float) -> None:
+    """Refuse what does not go with several trees per sentence."""
+    if best is None:
+        return
+    if format not in BEST:
+        raise RamifyError(f"--best goes with the formats {', '.join(BEST)}; leave it out, or choose one of them.")
+    if posteriors or branching_prior:
+        raise RamifyError("--best has the probabilities of whole trees; leave out --posteriors and --branching-prior.")
+
+
+def _columns(column: str | None, keep: list[str] | None = None) -> Columns | None:
+    """Which columns of a table to read; None if nothing was said about columns."""
+    from ramify.corpus.rows import TEXT, Columns
+
+    if column is None and not keep:
+        return None
+    kept = None if not keep else () if keep == [NO_COLUMN] else tuple(keep)
+    return Columns(column or TEXT, kept)
 
 
 def _check_apart(file: Path, out: Path | None) -> None:
     """Refuse to replace the sentences with the result."""
     if out is not None and out.exists() and file.exists() and out.samefile(file):
-        raise RamifyError(f"{out}: is the file that is read; give another name for the result.")
+        raise RamifyError(f"{out}: this is the input file; give another name for the output.")
 
 
 def _made_of(constraints: str | None) -> str | None:
@@ -225,10 +305,15 @@ def _sentences(
     parser: TreeParser,
     tokenise: str | None,
     split: bool | None,
-    output: LineOutput,
+    output: LineOutput | WholeFiles,
     constraints: str | None = None,
+    columns: Columns | None = None,
+    rows: RowCount | None = None,
 ) -> Iterator[Iterable[Sentence | Pause]]:
-    """The sentences still to be done, read as the model's text is read, and a bar where it can be seen."""
+    """The sentences still to be done, read as the model's text is read, and a bar where it can be seen.
+
+    Rows without text are counted in `rows`.
+    """
     from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, only_text
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.terminal import reading_progress
@@ -239,7 +324,8 @@ def _sentences(
     if constraints == INLINE:
         rules = InlineRules.of(rules)
     with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:
-        stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes)
+        stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes, columns)
+        stream.rows = rows or stream.rows
         read: Iterable[Sentence | Pause] = stream
         if constraints == INLINE:
             read = only_text(stream)
@@ -248,7 +334,9 @@ def _sentences(
         yield _remaining(read, stream.source, output)
 
 
-def _remaining(stream: Iterable[Sentence | Pause], source: str, output: LineOutput) -> Iterator[Sentence | Pause]:
+def _remaining(
+    stream: Iterable[Sentence | Pause], source: str, output: LineOutput | WholeFiles
+) -> Iterator[Sentence | Pause]:
     """Without the sentences that were done before; nobody waits for the lines of a file, so it gets no pauses."""
     from ramify.corpus.streaming import Pause
 
@@ -257,7 +345,7 @@ def _remaining(stream: Iterable[Sentence | Pause], source: str, output: LineOutp
     there = sum(1 for _ in islice(sentences, done))
     if there < done:
         raise RamifyError(
-            f"{source}: has {there:,} sentences, but {done:,} were done before; give what was read then, or "
+            f"{source}: has {there:,} sentences, but {done:,} are already done; give the same input, or "
             "start again with --overwrite."
         )
     yield from items if output.out is None else sentences

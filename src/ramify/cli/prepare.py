@@ -20,34 +20,34 @@ if TYPE_CHECKING:
     from ramify.corpus.tree import Parse
 
 MOST_REPORTED = 20
-"""Corrupt trees that are told one by one; the manifest names all."""
+"""Corrupt trees that are reported one by one; the manifest lists all of them."""
 
 
 @app.command(epilog="Example: ramify prepare wsj treebank_3 --out data/wsj")
 def prepare(
-    kind: Annotated[str, typer.Argument(help="wsj, ctb, spmrl, brackets, or nltk:NAME for a corpus of NLTK's.")],
-    out: Annotated[Path, typer.Option(help="Folder to leave the trees in.")],
-    path: Annotated[Optional[Path], typer.Argument(help="The treebank's folder or file; none for nltk.")] = None,  # noqa: UP045
+    kind: Annotated[str, typer.Argument(help="wsj, ctb, spmrl, brackets, or nltk:NAME for an NLTK corpus.")],
+    out: Annotated[Path, typer.Option(help="Folder for the trees.")],
+    path: Annotated[Optional[Path], typer.Argument(help="Folder or file of the treebank; leave out for nltk.")] = None,  # noqa: UP045
     language: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="spmrl: which language, where the folder holds several."),
+        typer.Option(help="spmrl: the language, if the folder contains several."),
     ] = None,
     split: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(
-            help="brackets, nltk: shares such as 80/10/10, or 'train=a.mrg,b*.mrg dev=c.mrg test=d.mrg'; "
-            "left out, the folder's own train, dev and test files, else 80/10/10."
+            help="brackets, nltk: percentages such as 80/10/10, or 'train=a.mrg,b*.mrg dev=c.mrg test=d.mrg'; "
+            "by default existing train, dev and test files, otherwise 80/10/10."
         ),
     ] = None,
     punctuation_tags: Annotated[
         Optional[str],  # noqa: UP045
-        typer.Option(help="brackets, nltk: tags of leaves that are no words, ptb, or none; left out, a guess."),
+        typer.Option(help="brackets, nltk: tags of leaves that are not words, ptb, or none; detected by default."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first corrupt tree.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Prepare anew what OUT holds.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether the guess is right.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what ramify prepare wrote to OUT.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Accept the detected punctuation tags without asking.")] = False,
 ) -> None:
-    """Turn a treebank into train.trees, dev.trees, test.trees and manifest.json, which says what was done."""
+    """Convert a treebank to train.trees, dev.trees, test.trees and manifest.json, a record of the conversion."""
     from ramify.corpus.prepare import prepare_treebank
 
     columns = (TextColumn("files"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
@@ -79,7 +79,7 @@ def prepare(
             on_corrupt=report,
         )
     if len(corrupt) > MOST_REPORTED:
-        _note(f"... and {len(corrupt) - MOST_REPORTED} more; manifest.json names all.")
+        _note(f"... and {len(corrupt) - MOST_REPORTED} more; manifest.json lists all of them.")
     _summarise(prepared, out)
 
 
@@ -89,9 +89,9 @@ def _note(text: str) -> None:
 
 def _guess_in_words(rule: WordRule, parses: Sequence[Parse]) -> str:
     if rule.ptb:
-        return "The tags are the Penn Treebank's: words are the leaves with one of its 36 word tags (ptb)."
+        return "The tags are those of the Penn Treebank: leaves with one of its 36 word tags are words (ptb)."
     if not rule.removed:
-        return "No tag looks like one for punctuation: every leaf is a word."
+        return "No tag looks like punctuation: every leaf is a word."
     leaves = Counter(leaf for parse in parses for leaf in zip(parse.tags, parse.words, strict=True))
     examples: dict[str, list[str]] = {}
     for (tag, word), _ in leaves.most_common():
@@ -105,7 +105,7 @@ def _summarise(prepared: Prepared, out: Path) -> None:
     for warning in prepared.source.warnings:
         _note(f"note: {warning}.")
     if prepared.source.unused:
-        _note(f"note: {len(prepared.source.unused)} files belong to no split and were not read.")
+        _note(f"note: {len(prepared.source.unused)} files are not part of any split and were not read.")
     table = Table("", "trees in", "out", "dropped", "traces removed")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -113,4 +113,4 @@ def _summarise(prepared: Prepared, out: Path) -> None:
         dropped = ", ".join(f"{count} {reason}" for reason, count in split.dropped.items()) or "0"
         table.add_row(name, str(split.trees_in), str(len(split.kept)), dropped, str(split.removed["traces"]))
     notes.print(table)
-    _note(f"Words by the rule: {prepared.word_rule}. Train on it: ramify train {out} --out FOLDER")
+    _note(f"Rule for words: {prepared.word_rule}. To train: ramify train {out} --out FOLDER")

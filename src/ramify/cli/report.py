@@ -17,7 +17,7 @@ def report(
     out: Annotated[Optional[Path], typer.Option(help="Folder to write into \\[default: RUNS/report]")] = None,  # noqa: UP045
 ) -> None:
     """Make one page of tables and figures from saved results, with the tables as LaTeX and CSV beside it."""
-    from ramify.report import make_report
+    from ramify.lab.report import make_report
 
     columns = (TextColumn("figures"), BarColumn(bar_width=24), MofNCompleteColumn())
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:

@@ -14,10 +14,11 @@ from ramify.evaluation.coverage import Coverage, Likelihood, shown
 from ramify.evaluation.failures import MOST_NAMED, failures_told, log_space_told
 from ramify.parser.analysis import Analysis, Scored
 from ramify.parser.base import TreeParser
+from ramify.parser.best import BestParses
 from ramify.parser.ensemble import Ensemble, add_agreement
 from ramify.terminal import collapse_lines
 
-AnyResult = TypeVar("AnyResult", Analysis, Scored)
+AnyResult = TypeVar("AnyResult", Analysis, Scored, BestParses)
 
 
 class Tally:
@@ -48,7 +49,9 @@ class Tally:
 
     def _add(self, failure: str, where: str) -> None:
         if self._strict:
-            raise RamifyError(f"{where}: has no parse ({failure}); without --strict it gets a flat tree.")
+            raise RamifyError(
+                f"{where}: the sentence has no parse ({failure}); leave out --strict to give it a flat tree."
+            )
         self.failures[failure] += 1
         named = self._named.setdefault(failure, [])
         if len(named) < MOST_NAMED:
@@ -111,8 +114,8 @@ class LikelihoodTotals:
 
     def lines(self, vocabulary: Vocabulary) -> Iterator[str]:
         """Sentences, log-probability and perplexities."""
-        left_out = f"; {self._short:,} of fewer words are not counted" if self._short else ""
-        before = f"; the {self._done_before:,} lines done before are not counted" if self._done_before else ""
+        left_out = f"; {self._short:,} shorter ones are not counted" if self._short else ""
+        before = f"; {self._done_before:,} lines of the earlier run are not counted" if self._done_before else ""
         yield f"Sentences of two words or more: {self.total.sentences:,}{left_out}{before}."
         if not self.total.sentences:
             return

@@ -17,7 +17,7 @@ from ramify.naming import kind_of, split_name
 from ramify.runtime.memory import importing
 from ramify.training.settings import presets
 
-DATA = ("input", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
+DATA = ("input", "column", "words", "tokenise", "punctuation", "normal_form", "vocabulary", "max_length")
 MODEL = (
     "model", "nonterminals", "preterminals", "rank", "embedding", "width", "layers", "activation", "initialisation",
     "gain",
@@ -35,13 +35,16 @@ def _panel_of(setting: str, kind: type) -> str:
 def _existing(path: Path | None) -> Path | None:
     """Refuse a name that nothing has, before torch is loaded."""
     if path is not None and not path.exists():
-        raise RamifyError(f"{path}: there is no such file or folder; check the name.")
+        raise RamifyError(f"{path}: does not exist; check the name.")
     return path
 
 
 TrainingData = Annotated[
     Path,
-    typer.Argument(help="Sentences, plain prose, bracketed trees, CoNLL-U, or a folder of any.", callback=_existing),
+    typer.Argument(
+        help="Sentences, plain prose, bracketed trees, CoNLL-U, JSON lines or Parquet; a file or folder.",
+        callback=_existing,
+    ),
 ]
 
 
@@ -91,28 +94,32 @@ def _with_settings(command: Callable[..., None], names: Collection[str] | None) 
 @with_settings()
 def train(
     data: TrainingData,
-    out: Annotated[Path, typer.Option(help="Folder to leave the model in.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model.")],
     dev: Annotated[
         Path | None,
-        typer.Option(help="Sentences to choose the model by \\[default: every 20th held out].", callback=_existing),
+        typer.Option(
+            help="Dev sentences, for choosing the best epoch \\[default: every 20th is held out].", callback=_existing
+        ),
     ] = None,
     teacher: Annotated[
         list[str] | None,
         typer.Option(
-            help="Model folder, or file of trees, whose constituents training follows; any number of them.",
+            help="Model folder or file of trees to learn constituents from; can be repeated.",
             callback=_existing_teachers,
         ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file of settings; options given here win.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file of settings; options take precedence.")] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help=f"Settings of a published model: {', '.join(presets())}; config and options win."),
+        typer.Option(
+            help=f"Settings of a published model: {', '.join(presets())}; --config and options take precedence."
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in OUT, if there is one.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run that OUT holds.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run in OUT.")] = False,
     **settings: Any,
 ) -> None:
-    """Learn a grammar from text. Trees are used only for their words, and for F1 on a dev set that has them."""
+    """Learn a grammar from text. Trees are used only for their words, and to report F1 on the dev set."""
     with importing():
         from ramify.terminal import training_display
         from ramify.training.run import train as train_grammar
@@ -137,7 +144,7 @@ def train(
         command = f"ramify train {shlex.quote(str(data))}{with_dev}{teachers} --out {shlex.quote(str(out))} --resume"
         raise Stopped(stop.signal, f"Stopped; the run is saved. To resume: {command}") from None
     notes.print(
-        f"The model is in {out}. Parse with it: ramify parse -m {out} FILE",
+        f"The model is in {out}. To parse with it: ramify parse -m {out} FILE",
         highlight=False,
         markup=False,
         soft_wrap=True,

@@ -5,8 +5,8 @@ How a bracket is read:
 - The first word after `(` is its label, unless a bracket follows at once: then the label is empty.
 - A bracket with one word and nothing else is a leaf: the label is the word's tag, and no constituent.
 - Every other bracket is a constituent. A word directly in it, as in `(NP the dog)` or `(NP the (NN dog))`,
-  has no tag of its own and gets `_`.
-- The outermost bracket of a tree is no constituent if its label is empty, `TOP`, `ROOT` or `VROOT`.
+  has no tag and gets `_`.
+- The outermost bracket of a tree is not a constituent if its label is empty, `TOP`, `ROOT` or `VROOT`.
 
 Only ASCII white space separates words, so a no-break space inside a number stays inside its word.
 """
@@ -113,10 +113,10 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
         for tag, word, other in _TOKEN.findall(line):
             if tree is None:
                 if other == ")":
-                    raise RamifyError(f"{source}, line {line_number}: a ')' closes no bracket; remove it.")
+                    raise RamifyError(f"{source}, line {line_number}: this ')' has no matching '('; remove it.")
                 if other and other != "(":
                     raise RamifyError(
-                        f"{source}, line {line_number}: {shortened(other)} stands outside all brackets; "
+                        f"{source}, line {line_number}: {shortened(other)} is outside all brackets; "
                         "put it into a tree, or read the file as text."
                     )
                 tree = _TreeBuilder(line_number)
@@ -135,7 +135,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
             elif not tree.close():
                 label = f"({tree.label or ''})"
                 raise RamifyError(
-                    f"{source}, line {line_number}: the bracket {shortened(label)} holds no word; "
+                    f"{source}, line {line_number}: the bracket {shortened(label)} contains no word; "
                     "remove it or give it a word."
                 )
             if tree.complete():
@@ -143,7 +143,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
                 tree = None
     if tree is not None:
         raise RamifyError(
-            f"{source}, line {tree.first_line}: the tree begun here is never closed; add the missing ')'."
+            f"{source}, line {tree.first_line}: the tree that starts here is not closed; add the missing ')'."
         )
 
 

@@ -31,7 +31,7 @@ _PTB_LATER_TAGS = frozenset(["HYPH", "AFX", "ADD", "NFP", "GW", "XX", "NML"])
 _PTB_TAGS = PTB_WORD_TAGS | BRACKET_WORDS | _PTB_PUNCTUATION_TAGS | _PTB_LATER_TAGS | {_TRACE_TAG}
 
 _NEARLY_ALL = 0.99
-# Two leaves in a whole treebank are no evidence of what a tag stands for.
+# Two leaves in a whole treebank do not show what a tag stands for.
 _TOO_RARE = 1 / 20_000
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
@@ -82,8 +82,7 @@ def warn_of_absent_tags(rule: WordRule, parses: Iterable[Parse], source: str) ->
     absent = rule.removed.difference(*(parse.tags for parse in parses))
     if absent:
         warnings.warn(
-            f"{source}: no leaf has the tag {' or '.join(sorted(absent))}, so nothing is removed for it; "
-            "check its spelling.",
+            f"{source}: no leaf has the tag {' or '.join(sorted(absent))}, so nothing is removed; check its spelling.",
             RamifyWarning,
             stacklevel=2,
         )
@@ -134,7 +133,7 @@ def _kinds_of_characters(word: str) -> set[str]:
 
 
 def remove_non_words(parse: Parse, rule: WordRule) -> Parse:
-    """`parse` without the leaves that are no words, and without constituents that held nothing else."""
+    """`parse` without the leaves that are not words, and without constituents that held nothing else."""
     return keep_leaves(parse, rule.which_are_words(parse.tags))
 
 

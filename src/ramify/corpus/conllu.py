@@ -58,7 +58,7 @@ class ConlluSentence:
         return f"{self.source}, line {self.lines[0]}"
 
     def with_words(self, punctuation: Punctuation) -> Sentence:
-        """UPOS tells punctuation from words; of a token without UPOS, and if punctuation is kept, the rule for text."""
+        """UPOS decides which tokens are words; without UPOS, or if punctuation is kept, the rule for text does."""
         is_word = [
             form not in punctuation if punctuation.keep or upos == UNSPECIFIED else upos != PUNCTUATION_TAG
             for form, upos in zip(self.forms, self.upos, strict=True)
@@ -78,7 +78,7 @@ class ConlluSentence:
         if cycle:
             named = " -> ".join(shortened(self.forms[place]) for place in cycle[:4]) + (" ..." if cycle[4:] else "")
             raise RamifyError(
-                f"{self.source}, line {self.lines[cycle[0]]}: the heads run in a cycle, {named} and back, without "
+                f"{self.source}, line {self.lines[cycle[0]]}: the heads form a cycle, {named} and back, without "
                 "reaching the root; correct one of them."
             )
         return heads
@@ -97,7 +97,7 @@ class ConlluSentence:
         head = int(given)
         if head > len(self.heads):
             raise RamifyError(
-                f"{where}: the HEAD {head} is beyond the sentence, which has {len(self.heads)} words; give the ID of "
+                f"{where}: the HEAD {head} is outside the sentence, which has {len(self.heads)} words; give the ID of "
                 "one of them, or 0."
             )
         if head == place + 1:
@@ -111,7 +111,7 @@ class ConlluSentence:
             return None
         trees = list(read_brackets(given, f"{self.where}, comment constituency"))
         if len(trees) != 1:
-            raise RamifyError(f"{self.where}: the comment constituency must hold one tree, not {len(trees)}.")
+            raise RamifyError(f"{self.where}: the comment constituency has {len(trees)} trees; keep one.")
         return trees[0]
 
 
@@ -157,7 +157,8 @@ class _Builder:
         if len(columns) != len(COLUMNS):
             separated = "no tabs" if len(columns) == 1 else f"{len(columns)} columns"
             raise RamifyError(
-                f"{where}: has {separated}, but CoNLL-U has {len(COLUMNS)} columns separated by tabs; check whether "
+                f"{where}: this line has {separated}, but CoNLL-U has {len(COLUMNS)} columns separated by tabs; "
+                "check whether "
                 "tabs were lost."
             )
         found = _ID.fullmatch(columns[0])
@@ -177,7 +178,7 @@ class _Builder:
     def _add_word(self, identity: int, columns: Sequence[str], where: str, number: int) -> None:
         if identity != len(self.forms) + 1:
             raise RamifyError(
-                f"{where}: the word has ID {identity} where {len(self.forms) + 1} comes next; add the lines that are "
+                f"{where}: the word has the ID {identity} instead of {len(self.forms) + 1}; add the lines that are "
                 "missing, or the blank line between two sentences."
             )
         form = columns[1]
@@ -193,7 +194,7 @@ class _Builder:
         if first <= self.range_end:
             raise RamifyError(
                 f"{where}: the range {first}-{last} overlaps the one in line {self.range_line}, which ends with word "
-                f"{self.range_end}; a word belongs to one range at most."
+                f"{self.range_end}; put each word into one range at most."
             )
         if first != len(self.forms) + 1 or last < first:
             raise RamifyError(
@@ -258,8 +259,8 @@ def read_conllu(lines: Iterable[str], source: str) -> Iterator[ConlluSentence]:
             sentence.add(text, number)
     if sentence.forms:
         warnings.warn(
-            f"{source}, line {number}: no blank line follows the last sentence, which is read as it stands; check that "
-            "the file was not cut off.",
+            f"{source}, line {number}: no blank line follows the last sentence, which may be incomplete; check that "
+            "the file is not truncated.",
             RamifyWarning,
             stacklevel=2,
         )
@@ -270,7 +271,7 @@ def _check_columns(comment: str, where: str) -> None:
     found = _NAMES_COLUMNS.match(comment)
     if found and tuple(found[1].split()) != COLUMNS:
         raise RamifyError(
-            f"{where}: the columns are not the ten of CoNLL-U ({' '.join(COLUMNS)}); convert the file to them first."
+            f"{where}: the columns are not the ten of CoNLL-U ({' '.join(COLUMNS)}); convert the file first."
         )
 
 

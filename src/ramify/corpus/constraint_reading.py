@@ -12,6 +12,7 @@ from pathlib import Path
 from ramify.corpus.constraints import Constraints, Span
 from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.reading import CONTENTS
+from ramify.corpus.rows import TABLES
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import Pause, SentenceStream
 from ramify.corpus.text import TextRules
@@ -19,14 +20,14 @@ from ramify.errors import RamifyError
 
 _CLOSED_BY = {"[": "]", "{": "}"}
 _SIGN = re.compile(r"\\[][{}]|[][{}]")
-_ESCAPE = "put a backslash before a bracket that belongs to the text"
+_ESCAPE = "put a backslash before brackets that are part of the text"
 
 
 @dataclass(frozen=True)
 class InlineRules(TextRules):
     """Text with square brackets around words that must be a constituent, and braces around words that must not.
 
-    The brackets are no part of the sentence: it is read as it would be without them. A backslash before one makes it
+    The brackets are not part of the sentence: it is read as it would be without them. A backslash before one makes it
     part of the text.
     """
 
@@ -76,7 +77,7 @@ class ConstrainedStream:
 
     def _mismatch(self, lines: str, sentences: str) -> RamifyError:
         return RamifyError(
-            f"{self._file}: has {lines}, but {self._stream.source} {sentences}; give a line for each, a blank one for "
+            f"{self._file}: has {lines}, but {self._stream.source} has {sentences}; give one line for each, blank for "
             "a sentence without constraints."
         )
 
@@ -84,9 +85,9 @@ class ConstrainedStream:
 def only_text(stream: SentenceStream) -> Iterator[Sentence | Pause]:
     """The sentences of a stream of text; trees and CoNLL-U are refused, since brackets in them are not constraints."""
     for item in stream:
-        if stream.kind not in (None, "text"):
+        if stream.kind not in (None, "text", *TABLES):
             raise RamifyError(
-                f"{stream.source}: holds {CONTENTS[stream.kind]}, and inline constraints are for text; give them in a "
+                f"{stream.source}: contains {CONTENTS[stream.kind]}, but inline constraints need text; give them in a "
                 "file."
             )
         yield item
@@ -99,7 +100,7 @@ def _read_line(line: str, where: str) -> Constraints | None:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         example = '{"must": [[0, 3]], "must_not": []}'
-        raise RamifyError(f"{where}: is not JSON; give {example} or a blank line.") from error
+        raise RamifyError(f"{where}: this line is not JSON; give {example} or a blank line.") from error
     return Constraints.of(record, where) or None
 
 
@@ -121,7 +122,7 @@ def _without_brackets(text: str, where: str) -> tuple[str, list[tuple[str, int, 
         elif sign in _CLOSED_BY:
             open_at.append((sign, length, place))
         elif not open_at:
-            raise _unbalanced(where, sign, place, "closes nothing")
+            raise _unbalanced(where, sign, place, "does not close any bracket")
         elif _CLOSED_BY[open_at[-1][0]] != sign:
             raise _unbalanced(where, sign, place, f"does not close the {open_at[-1][0]!r} before it")
         else:
@@ -148,5 +149,5 @@ def _tokens_between(sentence: Sentence, start: int, end: int) -> Span:
                 f"put it between tokens, or {_ESCAPE}."
             )
     if first >= last:
-        raise RamifyError(f"{sentence.where or 'The sentence'}: a pair of brackets holds no token; {_ESCAPE}.")
+        raise RamifyError(f"{sentence.where or 'The sentence'}: a pair of brackets contains no token; {_ESCAPE}.")
     return first, last

@@ -64,7 +64,7 @@ class Constraints:
         if not is_pair or not 0 <= span[0] < span[1]:
             raise _error(
                 self.where,
-                f"{name} holds {span!r:.40}",
+                f"{span!r:.40} in {name} is not a span",
                 "give the number of the first token, counted from 0, and of the one after the last, as in [0, 3]",
             )
         return span[0], span[1]
@@ -148,12 +148,12 @@ class _Words:
         found: dict[Span, None] = {}
         for i, j in getattr(self._constraints, name):
             if j > tokens:
-                wrong = f"{name} holds [{i}, {j}], but the sentence has {tokens} token{'s' * (tokens != 1)}"
+                wrong = f"[{i}, {j}] in {name} is outside the sentence, which has {tokens} token{'s' * (tokens != 1)}"
                 raise self.clash(wrong, "give the number of a token, counted from 0, and of the one after the last")
             span = self._before[i], self._before[j]
             self._tokens.setdefault(span, (i, j))
             if span[0] == span[1]:
-                raise self.clash(f"{self.name(span)} holds no word", "remove it from the constraints")
+                raise self.clash(f"{self.name(span)} contains no word", "remove it from the constraints")
             found[span] = None
         return list(found)
 

@@ -1,15 +1,16 @@
-"""Trees, CoNLL-U or text, guessed from how a file or a line begins."""
+"""Trees, CoNLL-U, tables or text, guessed from how a file or a line begins."""
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from typing import Literal
 
 from ramify.errors import RamifyWarning
 
-Kind = Literal["auto", "text", "brackets", "conllu"]
-KnownKind = Literal["text", "brackets", "conllu"]
+Kind = Literal["auto", "text", "brackets", "conllu", "jsonl", "parquet"]
+KnownKind = Literal["text", "brackets", "conllu", "jsonl", "parquet"]
 
 HEAD = 1 << 16
 """Bytes of a file that are enough to tell its kind"""
@@ -20,8 +21,8 @@ _LOOKS_LIKE_TREES = re.compile(
     r"\s*+(?:\([^\s()]++[ \t]++[^\s()]++\)\s*+)*+"
     r"(?P<tree>(?:\((?:\w[^\s()]*+)?+\s*+(?=\())++\([^\s()]++\s++[^()]*+\))"
 )
-# What begins like a tree looks like one with some of these behind it: it may end before or in a label, behind it, in
-# a word, or in or behind a tree of a single leaf.
+# What begins like a tree looks like one with some of these after it: it may end before, in or after a label, in a word,
+# or in or after a tree of a single leaf.
 _RESTS_OF_TREES = ("((A a)", "(A a)", " a)", ")", ")((A a)", " a)((A a)", "a)((A a)")
 
 # Comments at the beginning of a file, and those that treebanks in CoNLL-U have.
@@ -31,12 +32,20 @@ _NUMBERED = re.compile(r"[0-9]+(?:[-.][0-9]+)?\s")
 _UPOS = re.compile(r"_|[A-Z]+")
 _HEAD_COLUMN = re.compile(r"_|[0-9]+")
 
+_PARQUET = b"PAR1"
+_BEGINS_AN_OBJECT = re.compile(r"\s*+\{")
+_FIRST_COLUMN = re.compile(r'\s*+\{\s*+"(?:[^"\\]|\\.)*+"\s*+:')
+
 
 def guess_kind(data: bytes) -> KnownKind:
     """`brackets` if the file begins like a tree and no word follows the end of that tree, `conllu` if its first line
-    after comments begins like a word of CoNLL-U, even a damaged one.
+    after comments begins like a word of CoNLL-U, even a damaged one, `jsonl` if its first line is a JSON object.
     """
+    if data.startswith(_PARQUET):
+        return "parquet"
     head = _head(data)
+    if _looks_like_json(head):
+        return "jsonl"
     match = _LOOKS_LIKE_TREES.match(head)
     if match is None:
         return "conllu" if _looks_like_conllu(head) else "text"
@@ -47,12 +56,25 @@ def guess_kind(data: bytes) -> KnownKind:
 def is_undecided(data: bytes) -> bool:
     """Whether the kind of a file that goes on after `data` cannot be guessed yet: its first tree or line is cut."""
     head = _head(data)
+    if _BEGINS_AN_OBJECT.match(head):
+        return "\n" not in head.lstrip()
     match = _LOOKS_LIKE_TREES.match(head)
     if match is None:
         return _first_word_is_cut(head) or any(_LOOKS_LIKE_TREES.match(head + rest) for rest in _RESTS_OF_TREES)
     behind = _behind_tree(head[match.start("tree") :])
-    # What follows on the line of the tree's end tells trees from text.
+    # What follows on the last line of the tree distinguishes trees from text.
     return behind is None or not (behind.strip() or "\n" in behind)
+
+
+def _looks_like_json(head: str) -> bool:
+    """Whether the first line is an object; of a line that goes on beyond the head only its first column is seen."""
+    if not _FIRST_COLUMN.match(head):
+        return False
+    line, ended, _ = head.lstrip().partition("\n")
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return not ended
 
 
 def _looks_like_conllu(head: str) -> bool:
@@ -101,7 +123,7 @@ def warn_of_tree(line: str, where: str) -> bool:
     found = text.startswith("(") and guess_kind(text.encode()) == "brackets" and _behind_tree(text) == ""
     if found:
         warnings.warn(
-            f"{where}: this is a bracketed tree among lines of text, so its brackets and labels are read as words; "
+            f"{where}: this looks like a bracketed tree in a text file, and its brackets and labels are read as words; "
             "remove it or, if all the others are trees too, add --input brackets.",
             RamifyWarning,
             stacklevel=2,

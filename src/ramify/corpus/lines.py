@@ -57,7 +57,7 @@ class LineReader:
             return self._gzip.read1(size)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise RamifyError(
-                f"{self._source}: its gzip data is damaged or cut short; fetch or compress the file again."
+                f"{self._source}: the gzip data is damaged or truncated; download or compress the file again."
             ) from error
 
     def _read_raw(self, size: int) -> bytes:
@@ -84,7 +84,8 @@ class LineReader:
             size += len(rest)
             if size > LONGEST_LINE:
                 raise RamifyError(
-                    f"{self._source}: a line is longer than {LONGEST_LINE >> 20} MB; give text, one sentence a line."
+                    f"{self._source}: a line is longer than {LONGEST_LINE >> 20} MB; give text with one sentence "
+                    "per line."
                 )
             chunk = self._read(HEAD)
         if size:
@@ -145,7 +146,7 @@ def decoded(handle: Iterable[bytes], source: str, first_line: int = 1, encoding:
             ) from error
         if "\0" in text:
             raise RamifyError(
-                f"{source}, line {number}: holds a NUL character, so it is not text in {encoding.upper()}; convert the "
+                f"{source}, line {number}: contains a NUL character, so it is not {encoding.upper()} text; convert the "
                 "file, or remove the character."
             )
         yield text.removeprefix("\ufeff") if number == 1 else text

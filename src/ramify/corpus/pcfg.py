@@ -56,7 +56,7 @@ class BinaryGrammar:
             )
         for symbol in self.start:
             if symbol not in nonterminals:
-                raise RamifyError(f"The start rules name {shortened(symbol)}, which has no binary rule; add one.")
+                raise RamifyError(f"The start rules use {shortened(symbol)}, which has no binary rule; add one.")
         for parent, left, right, _ in self.binary:
             for child in (left, right):
                 if child not in nonterminals and child not in preterminals:
@@ -73,7 +73,7 @@ class BinaryGrammar:
 
     @classmethod
     def from_nltk(cls, grammar: nltk.PCFG) -> BinaryGrammar:
-        """The same grammar with words and phrases told apart; `grammar` must be in Chomsky normal form.
+        """The same grammar with separate symbols for words and phrases; `grammar` must be in Chomsky normal form.
 
         A symbol `B` with binary and lexical rules becomes a nonterminal `B` and a preterminal `B_word`, each
         with its own rules renormalised; a rule that has `B` as a child becomes one rule for each of the two,
@@ -110,7 +110,8 @@ class BinaryGrammar:
         for symbol, name in names.items():
             if name != symbol and (name in phrases or name in words):
                 raise RamifyError(
-                    f"The name {shortened(name)} is needed for the words of {shortened(symbol)}; rename that symbol."
+                    f"The name {shortened(name)} is reserved for the words of {shortened(symbol)}; rename the "
+                    "symbol that has it."
                 )
 
         def parts(symbol: str) -> list[tuple[str, float]]:
@@ -124,7 +125,7 @@ class BinaryGrammar:
             for (left, right), probability in rules.items():
                 for missing in (child for child in (left, right) if not parts(child)):
                     rule = shortened(f"{parent} -> {left} {right}")
-                    raise RamifyError(f"The rule {rule} uses {shortened(missing)}, which has no rule.")
+                    raise RamifyError(f"The rule {rule} uses {shortened(missing)}, which has no rule; add one.")
                 for (left_part, left_share), (right_part, right_share) in product(parts(left), parts(right)):
                     share = probability / phrase_mass[parent] * left_share * right_share
                     binary.append((parent, left_part, right_part, share))
@@ -140,12 +141,14 @@ class BinaryGrammar:
             return cls({top: 1.0}, tuple(binary), tuple(lexical))
         if top in names or top in phrases or top in used or top in start:
             raise RamifyError(
-                f"The start symbol {shortened(top)} leads to single symbols and has other uses; give it no other."
+                f"The start symbol {shortened(top)} has unary rules and other uses; use another symbol for the others."
             )
         shares = {child: p * share for child, p in start.items() for part, share in parts(child) if part in phrases}
         total = math.fsum(shares.values())
         if not total:
-            raise RamifyError(f"From the start symbol {shortened(top)} no rule leads to two words; add one.")
+            raise RamifyError(
+                f"The start symbol {shortened(top)} does not derive any sentence of two words; add a rule."
+            )
         return cls({child: share / total for child, share in shares.items()}, tuple(binary), tuple(lexical))
 
     @property
@@ -181,7 +184,7 @@ class BinaryGrammar:
         Labels are the nonterminals, tags the preterminals.
         """
         if max_length < 2:
-            raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
+            raise RamifyError(f"max_length is {max_length}, but a sentence has at least 2 words.")
         for _ in range(MAX_ATTEMPTS):
             if (parse := self._try_sample(rng, max_length)) is not None:
                 return parse
@@ -239,7 +242,7 @@ def _check_sums(what: str, probabilities: Iterable[float]) -> None:
     values = list(probabilities)
     for value in values:
         if not 0 <= value <= 1 + TOLERANCE:
-            raise RamifyError(f"The probabilities of {what} must lie between 0 and 1; got {value:g}.")
+            raise RamifyError(f"The probabilities of {what} must be between 0 and 1, not {value:g}; correct them.")
     total = math.fsum(values)
     if abs(total - 1) > TOLERANCE:
         raise RamifyError(f"The probabilities of {what} sum to {total:.9g}; they must sum to 1.")

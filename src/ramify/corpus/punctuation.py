@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from ramify.corpus.cleaning import BRACKET_WORDS, WordRule
+from ramify.corpus.penn import CURRENCY
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
@@ -49,8 +50,13 @@ class Punctuation:
         return token in self.also or (token not in self.never and unicode_punctuation(token))
 
     @classmethod
+    def named(cls, name: str) -> Punctuation:
+        """By its name in the settings; `penn` removes currency signs too, as by the tags of the Penn Treebank."""
+        return cls(also=CURRENCY if name == "penn" else frozenset(), keep=name == "keep")
+
+    @classmethod
     def from_trees(cls, parses: Iterable[Parse], rule: WordRule) -> Punctuation:
-        """Forms seen only under tags that are no words' count as punctuation, forms seen as words never do.
+        """Forms seen only with tags of non-words count as punctuation, forms seen as words never do.
 
         A form that the treebank does not have is judged as in text.
         """
@@ -78,5 +84,5 @@ class Punctuation:
         forms = [record.get(name) for name in ("also", "never")] if isinstance(record, dict) else []
         known = bool(forms) and record.get("rule") == "unicode"
         if not known or not all(isinstance(each, list) and all(isinstance(f, str) for f in each) for each in forms):
-            raise RamifyError("what counts as punctuation is not described in a way this version knows.")
+            raise RamifyError("the rule for punctuation has a form that this version does not know.")
         return cls(frozenset(record["also"]), frozenset(record["never"]))

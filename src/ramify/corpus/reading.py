@@ -15,7 +15,9 @@ from ramify.corpus.cleaning import WordRule, remove_non_words
 from ramify.corpus.conllu import ConlluSentence, read_conllu
 from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import LineReader, decoded_lines, opened
+from ramify.corpus.parquet_rows import parquet_cells
 from ramify.corpus.punctuation import Punctuation
+from ramify.corpus.rows import TABLES, TEXT, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED, Parse
@@ -30,7 +32,13 @@ SPLITS = ("train", "dev", "test")
 
 TEXT_WORDS = WordRule(removed=frozenset([PUNCTUATION_TAG]))
 """The words of text and CoNLL-U: what counts as punctuation was settled when they were read."""
-CONTENTS: dict[KnownKind, str] = {"text": "text", "brackets": "trees", "conllu": "CoNLL-U"}
+CONTENTS: dict[KnownKind, str] = {
+    "text": "text",
+    "brackets": "trees",
+    "conllu": "CoNLL-U",
+    "jsonl": "rows of JSON",
+    "parquet": "a Parquet table",
+}
 """What a file of each kind holds, in words"""
 
 
@@ -56,7 +64,7 @@ class Corpus:
         return len(self.parses)
 
     def words_only(self, rule: WordRule) -> Corpus:
-        """Every sentence without the leaves that are no words; sentences of nothing else are dropped."""
+        """Every sentence without the leaves that are not words; sentences of nothing else are dropped."""
         cleaned = [remove_non_words(parse, rule) for parse in self.parses]
         return self._keeping([parse for parse in cleaned if len(parse) > 0], "without words")
 
@@ -87,18 +95,22 @@ def corpus_of(sentences: Iterable[str | Sequence[str]], rules: TextRules, source
         if read.tokens:
             parses.append(unparsed(read))
     if not parses:
-        raise RamifyError(f"{source}: there are none; give at least two.")
+        raise RamifyError(f"{source}: the list is empty; give at least two sentences.")
     return Corpus(parses, "text", source, checksum.hexdigest())
 
 
 def read_sentences(
-    path: str | Path, kind: Kind = "auto", split: str | None = None, text_rules: TextRules = AS_IS
+    path: str | Path,
+    kind: Kind = "auto",
+    split: str | None = None,
+    text_rules: TextRules = AS_IS,
+    column: str | None = None,
 ) -> Corpus:
     """All sentences of a file, or of every file of a folder and its subfolders, hidden ones excepted.
 
     Of a folder that holds train, dev and test files, `split` says which to read. The kind `auto` takes a file
     for bracketed trees or CoNLL-U if it begins like one. Blank lines are skipped. `text_rules` say how text is read,
-    and which tokens of CoNLL-U without UPOS are words.
+    and which tokens of CoNLL-U without UPOS are words. `column` is that of JSON lines and Parquet with the text.
     """
     check_kind(kind)
     path = Path(path)
@@ -114,9 +126,10 @@ def read_sentences(
             if len(kinds) > 1:
                 (one, of_one), (other, of_other) = sorted(kinds.items())
                 raise RamifyError(
-                    f"{path}: {of_one.name} holds {CONTENTS[one]} and {of_other.name} {CONTENTS[other]}; "
+                    f"{path}: {of_one.name} contains {CONTENTS[one]} and {of_other.name} {CONTENTS[other]}; "
                     "keep one kind in the folder, or say which kind it is."
                 )
+            _check_column(column, found, file)
             lines = decoded_lines(_hashed(reader, checksum), str(file))
             if found == "brackets":
                 parses.extend(read_brackets(lines, str(file)))
@@ -125,42 +138,67 @@ def read_sentences(
                 sentences = read_conllu(lines, str(file))
                 parses.extend(unparsed(each.with_words(text_rules.punctuation)) for each in sentences)
                 continue
-            for sentence in text_rules.sentences(lines, str(file), expects_no_tree=kind == "auto"):
+            if found == "parquet":
+                with file.open("rb") as handle:
+                    checksum.update(hashlib.file_digest(handle, "sha256").digest())
+            sentences_read = (
+                sentences_of(_cells(lines, file, found, column), text_rules, RowCount())
+                if found in TABLES
+                else text_rules.sentences(lines, str(file), expects_no_tree=kind == "auto")
+            )
+            for sentence in sentences_read:
                 if sentence.offsets:
                     parses.append(unparsed(sentence))
                 else:
                     blank_lines += 1
     if not parses:
-        raise RamifyError(
-            f"{path}: there is no sentence in it; give a file with one sentence a line, trees or CoNLL-U."
-        )
+        raise RamifyError(f"{path}: contains no sentences; give text with one sentence per line, trees or CoNLL-U.")
     dropped = {"blank lines": blank_lines} if blank_lines else {}
     return Corpus(parses, next(iter(kinds)), str(path), checksum.hexdigest(), dropped)
 
 
 def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
-    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS tells punctuation from words."""
+    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS decides which tokens are words."""
     file = Path(path)
     checksum = hashlib.sha256()
     with opened(file) as raw:
         lines = decoded_lines(_hashed(LineReader(raw, str(file)), checksum), str(file))
         sentences = list(read_conllu(lines, str(file)))
     if not sentences:
-        raise RamifyError(f"{file}: there is no sentence in it; give a file in CoNLL-U.")
+        raise RamifyError(f"{file}: contains no sentences; give a file in CoNLL-U.")
     parses = [unparsed(sentence.with_words(TextRules().punctuation)) for sentence in sentences]
     return Corpus(parses, "conllu", str(file), checksum.hexdigest()), sentences
 
 
-def learn_splitter(path: str | Path, split: str | None = None) -> Splitter:
+def learn_splitter(
+    path: str | Path, split: str | None = None, kind: Kind = "auto", column: str | None = None
+) -> Splitter:
     """Where sentences end, learnt from the prose of a file or folder."""
     from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
 
-    return Splitter.learnt_from(map(_text_of, _files(Path(path), split)))
+    return Splitter.learnt_from(_text_of(file, kind, column) for file in _files(Path(path), split))
 
 
-def _text_of(file: Path) -> str:
+def _text_of(file: Path, kind: Kind, column: str | None) -> str:
+    """The prose of a file; a row of a table is a paragraph."""
     with opened(file) as raw:
-        return "".join(decoded_lines(LineReader(raw, str(file)), str(file)))
+        reader = LineReader(raw, str(file))
+        found = reader.guessed_kind() if kind == "auto" else kind
+        lines = decoded_lines(reader, str(file))
+        if found not in TABLES:
+            return "".join(lines)
+        contents = (cell.content for cell in _cells(lines, file, found, column))
+        return "".join(f"{content}\n\n" for content in contents if isinstance(content, str))
+
+
+def _cells(lines: Iterator[str], file: Path, kind: KnownKind, column: str | None) -> Iterator[Cell]:
+    columns = Columns(column or TEXT, ())
+    return parquet_cells(file, str(file), columns) if kind == "parquet" else json_cells(lines, str(file), columns)
+
+
+def _check_column(column: str | None, kind: KnownKind, file: Path) -> None:
+    if column is not None and kind not in TABLES:
+        raise RamifyError(f"{file}: holds {CONTENTS[kind]}, which has no columns; leave out --column.")
 
 
 def kind_of(file: Path) -> KnownKind:
@@ -184,13 +222,13 @@ def unparsed(sentence: Sentence) -> Parse:
 def check_kind(kind: str) -> None:
     """Refuse a kind of data that is not known."""
     if kind not in get_args(Kind):
-        raise RamifyError(f"The kind of data {kind!r} is unknown; give one of {', '.join(get_args(Kind))}.")
+        raise RamifyError(f"The kind of data {kind!r} is unknown; choose one of {', '.join(get_args(Kind))}.")
 
 
 def split_paths(folder: str | Path) -> dict[str, Path]:
     """The files of `folder` named `train`, `dev` (or `valid`) and `test`, whatever their endings."""
     if not Path(folder).is_dir():
-        raise RamifyError(f"{folder}: there is no such folder; check the name.")
+        raise RamifyError(f"{folder}: does not exist; check the name.")
     found: dict[str, Path] = {}
     for file in sorted(Path(folder).iterdir()):
         name = file.name.partition(".")[0]
@@ -205,21 +243,20 @@ def split_paths(folder: str | Path) -> dict[str, Path]:
 
 def _files(path: Path, split: str | None) -> list[Path]:
     if not path.exists():
-        raise RamifyError(f"{path}: there is no such file or folder; check the name.")
+        raise RamifyError(f"{path}: does not exist; check the name.")
     if not path.is_dir():
         return [path]
     splits = split_paths(path)
     if split is not None:
         if split not in splits:
             raise RamifyError(
-                f"{path}: there is no {split} file in this folder; name one {split}.trees, {split}.txt or "
-                f"{split}.conllu."
+                f"{path}: this folder has no {split} file; name one {split}.trees, {split}.txt or {split}.conllu."
             )
         return [splits[split]]
     if splits:
-        raise RamifyError(f"{path}: this folder holds {', '.join(splits)} files; say which of them to read.")
+        raise RamifyError(f"{path}: this folder contains {', '.join(splits)} files; give one of them.")
     inside = sorted(path.rglob("*"))
     files = [f for f in inside if f.is_file() and not any(p.startswith(".") for p in f.relative_to(path).parts)]
     if not files:
-        raise RamifyError(f"{path}: this folder holds no files; give one with trees, CoNLL-U or text in it.")
+        raise RamifyError(f"{path}: this folder is empty; give one with trees, CoNLL-U or text.")
     return files

@@ -48,7 +48,7 @@ def _rules(grammar: BinaryGrammar) -> Iterator[tuple[str, tuple[str, ...], str |
     binary = list(grammar.binary)
     if len(grammar.start) > 1:
         if ROOT in (*grammar.nonterminals, *grammar.preterminals):
-            raise RamifyError(f"The start symbol above all others is to be called {ROOT}; rename the symbol {ROOT}.")
+            raise RamifyError(f"The name {ROOT} is reserved for the start symbol; rename the symbol {ROOT}.")
         yield from ((ROOT, (symbol,), None, probability) for symbol, probability in grammar.start.items())
     else:
         binary.sort(key=lambda rule: rule[0] not in grammar.start)
@@ -77,7 +77,10 @@ def _decimal(probability: float) -> str:
 def _quoted(word: str) -> str:
     quote = "'" if "'" not in word else '"'
     if quote in word or "\n" in word:
-        raise RamifyError(f"The word {shortened(word)} has quotes of both kinds; NLTK's notation cannot hold it.")
+        raise RamifyError(
+            f"The word {shortened(word)} contains both kinds of quotes, which NLTK's notation does not allow; "
+            "remove it."
+        )
     return f"{quote}{word}{quote}"
 
 
@@ -95,7 +98,7 @@ def read_about(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         about = None
     if not isinstance(about, dict):
-        raise RamifyError(f"{path}: its first line is not a description that this version reads; remove the line.")
+        raise RamifyError(f"{path}: line 1 has a form that this version does not know; remove the line.")
     return about
 
 

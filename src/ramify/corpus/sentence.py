@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
+from typing import TYPE_CHECKING
 
 from ramify.corpus.constraints import Constraints
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
+
+if TYPE_CHECKING:
+    from ramify.corpus.rows import Row
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 PUNCTUATION_TAG = "PUNCT"
@@ -31,13 +35,19 @@ class Sentence:
     """Over all its tokens, if it was read from one"""
     constraints: Constraints | None = None
     """Spans that must or must not be constituents when it is parsed"""
+    row: Row | None = field(default=None, compare=False)
+    """The other columns of its row, if it was read from a table"""
 
     def __post_init__(self) -> None:
         # As in files, so that every tree that is made can be written.
         if "\0" in self.text:
-            raise RamifyError(f"{self.where or 'The sentence'}: holds a NUL character, so it is not text; remove it.")
+            raise RamifyError(
+                f"{self.where or 'The sentence'}: contains a NUL character, so it is not text; remove it."
+            )
         if not self.text.isascii() and _SURROGATE.search(self.text):
-            raise RamifyError(f"{self.where or 'The sentence'}: holds half of a surrogate pair; decode it as UTF-8.")
+            raise RamifyError(
+                f"{self.where or 'The sentence'}: contains an unpaired surrogate; decode the text as UTF-8."
+            )
 
     @property
     def tokens(self) -> tuple[str, ...]:

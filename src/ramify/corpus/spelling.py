@@ -93,12 +93,17 @@ class Spelling:
         """What `save` wrote, checked before it is used."""
         try:
             if path.stat().st_size > LARGEST_FILE:
-                raise RamifyError(f"{path}: is larger than {LARGEST_FILE >> 20} MB; this is not a model of spelling.")
+                raise RamifyError(
+                    f"{path}: is larger than {LARGEST_FILE >> 20} MB, so it is not a spelling model; get a "
+                    "complete copy of the folder."
+                )
             record = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError) as error:
             raise RamifyError(f"{path}: cannot be read as JSON ({error}).") from error
         if not _is_model(record):
-            raise RamifyError(f"{path}: is not a model of spelling that this version knows; fetch the folder again.")
+            raise RamifyError(
+                f"{path}: is not a spelling model that this version knows; get a complete copy of the folder."
+            )
         return cls(record["events"])
 
 

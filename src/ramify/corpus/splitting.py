@@ -57,7 +57,7 @@ class Splitter:
             contexts = {_string(form): int(flags) for form, flags in record["orthography"].items()}
             parameters.ortho_context = defaultdict(int, contexts)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RamifyError("where sentences end is not described in a way this version knows.") from error
+            raise RamifyError("the sentence splitter has a form that this version does not know.") from error
         return cls(parameters)
 
 

@@ -12,7 +12,9 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.conllu import read_conllu
 from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import STANDARD_INPUT, LineReader, decoded_lines, opened
+from ramify.corpus.parquet_rows import parquet_cells
 from ramify.corpus.reading import CONTENTS, check_kind
+from ramify.corpus.rows import TABLES, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.text import LONGEST_PARAGRAPH, TextRules
 from ramify.errors import RamifyError
@@ -34,7 +36,8 @@ class SentenceStream:
     A blank line of text is a sentence without tokens, so that line n out belongs to line n in, unless prose is
     split into sentences: as `split_sentences` says or, if that is None, as `text_rules` do. The leaves of trees are
     tokens; which of them are words `word_rule` says or, where there is none, the rule for text. The trees come along.
-    The tokens of CoNLL-U are its syntactic words, punctuation by UPOS.
+    The tokens of CoNLL-U are its syntactic words, punctuation by UPOS. Of a table, JSON lines or Parquet,
+    `columns` says what is read.
     """
 
     def __init__(
@@ -45,8 +48,12 @@ class SentenceStream:
         word_rule: WordRule | None,
         split_sentences: bool | None = None,
         on_bytes: Callable[[int], None] = lambda _: None,
+        columns: Columns | None = None,
     ) -> None:
         check_kind(kind)
+        self.rows = RowCount()
+        """Rows without text among those read so far"""
+        self._columns = columns
         self.source = "standard input" if file == STANDARD_INPUT else str(file)
         self.kind: KnownKind | None = None if kind == "auto" else kind
         """What it holds; with `auto` known from the first sentence on"""
@@ -57,6 +64,10 @@ class SentenceStream:
         with opened(self._file) as raw:
             reader = LineReader(raw, self.source, self._on_bytes)
             self.kind = reader.guessed_kind() if self._kind == "auto" else self._kind
+            if self._columns is not None and self.kind not in TABLES:
+                raise RamifyError(
+                    f"{self.source}: holds {CONTENTS[self.kind]}, which has no columns; leave out --column and --keep."
+                )
             lines = decoded_lines(reader, self.source)
             for sentence in self._sentences(lines, self.kind):
                 yield sentence
@@ -66,9 +77,14 @@ class SentenceStream:
     def _sentences(self, lines: Iterator[str], kind: KnownKind) -> Iterator[Sentence]:
         if kind == "text":
             return self._of_text(lines)
+        if kind in TABLES:
+            columns = self._columns or Columns()
+            if kind == "parquet":
+                return self._of_rows(parquet_cells(self._file, self.source, columns, self._on_bytes))
+            return self._of_rows(json_cells(lines, self.source, columns))
         if self._split:
             raise RamifyError(
-                f"{self.source}: holds {CONTENTS[kind]}, already split into sentences; leave out --split-sentences."
+                f"{self.source}: contains {CONTENTS[kind]}, already split into sentences; leave out --split-sentences."
             )
         if kind == "brackets":
             return self._of_trees(lines)
@@ -86,13 +102,24 @@ class SentenceStream:
             rules, lines = self._with_splitter(lines)
         return rules.sentences(lines, self.source, expects_no_tree=self._kind == "auto")
 
+    def _of_rows(self, cells: Iterator[Cell]) -> Iterator[Sentence]:
+        rules = self._text_rules
+        if self._split is False:
+            rules = replace(rules, splitter=None)
+        elif self._split and rules.splitter is None:
+            raise RamifyError(
+                f"{self.source}: this model has not learnt to split prose, and rows are too short to learn from; leave "
+                "out --split-sentences."
+            )
+        return sentences_of(cells, rules, self.rows)
+
     def _leaves(self, words: tuple[str, ...], tags: tuple[str, ...], where: str) -> Sentence:
         if self._word_rule is None:
             return self._text_rules.sentence_of(words, where)
         return Sentence.from_tokens(words, self._word_rule.which_are_words(tags), where)
 
     def _with_splitter(self, lines: Iterator[str]) -> tuple[TextRules, Iterator[str]]:
-        """The model has no splitter of its own: one that learns from how the text begins."""
+        """A splitter learnt from the beginning of the text, for a model that has none."""
         from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
 
         head, size = [], 0

@@ -92,7 +92,7 @@ class TextRules:
         if not isinstance(record, dict) or not all(
             isinstance(record.get(name), str) for name in ("tokenise", "normal_form")
         ):
-            raise RamifyError("how its text is read is not described in a way this version knows.")
+            raise RamifyError("the description of how to read text has a form that this version does not know.")
         check_code(record["tokenise"])
         punctuation = Punctuation.from_record(record.get("punctuation"))
         return cls(record["tokenise"], punctuation, record["normal_form"], splitter)

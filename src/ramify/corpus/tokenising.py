@@ -1,4 +1,4 @@
-"""Words of plain prose, by spaCy's rules for each language; no model is downloaded, and no character is lost."""
+"""Words of plain prose, by spaCy's rules for each language or by ours for English; no character is lost."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
+from ramify.corpus.penn import penn_tokens
 from ramify.errors import RamifyError, RamifyWarning
 
 Offsets = list[tuple[int, int]]
 
 WHITE_SPACE = "none"
 """The tokeniser for text that is tokenised already"""
+PENN = "penn"
+"""The tokeniser for English as in the Penn Treebank, which needs no other package"""
 
 _WITHOUT_SPACES = {
     "CJK": "Chinese or Japanese",
@@ -43,22 +46,24 @@ def split_at_spaces(text: str) -> Offsets:
 
 
 def check_code(language: str) -> None:
-    """Refuse what is no code of a language by its form alone: asking spaCy takes a second."""
-    if language != WHITE_SPACE and not re.fullmatch("[a-z]{2,3}", language):
+    """Refuse what does not have the form of a language code; asking spaCy takes a second."""
+    if language not in (WHITE_SPACE, PENN) and not re.fullmatch("[a-z]{2,3}", language):
         raise RamifyError(
-            f"there is no tokeniser for {language[:40]!r}; give the code of a language, such as en, or xx for any."
+            f"no tokeniser is known for {language[:40]!r}; give a language code, such as en, xx for any, or penn."
         )
 
 
 @cache
 def tokeniser(language: str) -> Callable[[str], Offsets]:
-    """Text to the offsets of its tokens: at white space for `none`, else as spaCy does for a language's code."""
+    """Text to the offsets of its tokens: at white space for `none`, by our rules for `penn`, else by spaCy's."""
     check_code(language)
     if language == WHITE_SPACE:
         return split_at_spaces
+    if language == PENN:
+        return penn_tokens
     if language in _LANGUAGES_WITHOUT_SPACES:
         raise RamifyError(
-            f"text in {language!r} has no spaces between its words; tokenise it with a segmenter of that language "
+            f"text in {language!r} has no spaces between words; tokenise it with a segmenter for that language "
             "first, and leave out tokenise."
         )
     try:
@@ -121,7 +126,7 @@ def warn_of_script(text: str, where: str) -> bool:
     script = script_without_spaces(text.split())
     if script:
         warnings.warn(
-            f"{where}: this looks like {script} without spaces between the words; tokenise it with a segmenter of that "
+            f"{where}: this looks like {script} without spaces between words; tokenise it with a segmenter for that "
             "language first, one space between words.",
             RamifyWarning,
             stacklevel=2,
@@ -134,7 +139,7 @@ def warn_of_prose(tokens: Iterable[str], where: str) -> bool:
     joined = next((token for token in tokens if len(token) > 2 and token[-1] in ",;?" and token[:-1].isalpha()), None)
     if joined is not None:
         warnings.warn(
-            f"{where}: {joined!r} holds a word and its punctuation; is this plain prose? Then --tokenise LANGUAGE "
+            f"{where}: {joined!r} contains a word and punctuation; if this is plain prose, --tokenise LANGUAGE "
             "(such as en, or xx for any) takes words and punctuation apart.",
             RamifyWarning,
             stacklevel=2,

@@ -70,13 +70,13 @@ class Vocabulary:
         # Most words of a text were seen before, and normalising takes longer than anything else here.
         self._number = lru_cache(1 << 16)(lambda word: self._numbers.get(normalise(word, normal_form), 0))
         if not self.words or self.words[0] != UNKNOWN:
-            raise RamifyError(f"The first word of a vocabulary must be {UNKNOWN}; put it there.")
+            raise RamifyError(f"The first word of the vocabulary must be {UNKNOWN}; add it.")
         if len(self._numbers) != len(self.words):
             word, count = Counter(self.words).most_common(1)[0]
-            raise RamifyError(f"The vocabulary holds the word {word!r} {count} times; keep one of them.")
+            raise RamifyError(f"The vocabulary contains the word {word!r} {count} times; keep one.")
         for number, word in enumerate(self.words, start=1):
             if not word or "\n" in word:
-                raise RamifyError(f"Word {number} of the vocabulary is empty or holds a line break; remove it.")
+                raise RamifyError(f"Word {number} of the vocabulary is empty or contains a line break; remove it.")
 
     @classmethod
     def build(
@@ -153,9 +153,11 @@ class Vocabulary:
             with path.open("rb") as handle:
                 while line := handle.readline(LONGEST_LINE):
                     if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
-                        raise RamifyError(f"word {len(words) + 1} is longer than {LONGEST_WORD:,} characters.")
+                        raise RamifyError(
+                            f"word {len(words) + 1} is longer than {LONGEST_WORD:,} characters; remove it."
+                        )
                     if len(words) == size:
-                        raise RamifyError(f"holds more than the {size:,} words that belong to the model.")
+                        raise RamifyError(f"contains more than the {size:,} words of the model.")
                     words.append(line.removesuffix(b"\n").decode("utf-8"))
             return cls(words, normal_form)
         except OSError as error:

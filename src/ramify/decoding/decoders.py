@@ -62,25 +62,29 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: 
         raise RamifyError(f"seed is {seed}, but must be at least 0.")
     if not isinstance(grammar, GenerativeModel):
         if decoder == BIASED and not (isinstance(grammar, DistanceModel) and BIASED in grammar.read_outs):
-            raise RamifyError(f"The decoder {BIASED} is for prpn and on-lstm; use mbr for {type(grammar).__name__}.")
+            raise RamifyError(
+                f"The decoder {BIASED} works only for prpn and on-lstm; use mbr for {type(grammar).__name__}."
+            )
         if decoder not in ("mbr", BIASED):
             raise RamifyError(f"The decoder {decoder} needs a grammar; use mbr for {type(grammar).__name__}.")
         return
     if decoder == BIASED:
-        raise RamifyError(f"The decoder {BIASED} is for models with distances between words; use mbr for a grammar.")
+        raise RamifyError(
+            f"The decoder {BIASED} works only for models with distances between words; use mbr for a grammar."
+        )
     n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
     if isinstance(grammar, LexicalisedGrammar) and decoder == "viterbi" and grammar.rank is not None:
         raise RamifyError(
-            "The best tree of a bilexical grammar would have to sum over its latent variable at every rule; use the "
+            "The best tree of a bilexical grammar needs a sum over the latent variable at every rule; use the "
             "decoder mbr, or viterbi-rank."
         )
     if decoder == "viterbi" and grammar.rank is not None and not grammar.is_simple and n * m * m > MOST_RULES:
         raise RamifyError(
-            f"The best parse of this grammar needs its {n} x {m} x {m} rules written out, more than {MOST_RULES:,} "
+            f"The best parse of this grammar needs a dense tensor of {n} x {m} x {m} rules, more than {MOST_RULES:,} "
             "numbers; use the decoder mbr, or viterbi-rank."
         )
     if decoder == "viterbi-rank" and grammar.rank is None:
-        raise RamifyError("The decoder viterbi-rank is for low-rank grammars; use viterbi for this one.")
+        raise RamifyError("The decoder viterbi-rank works only for low-rank grammars; use viterbi for this one.")
 
 
 def check_prior(decoder: str, branching_prior: float) -> None:
@@ -88,7 +92,9 @@ def check_prior(decoder: str, branching_prior: float) -> None:
     if not math.isfinite(branching_prior):
         raise RamifyError(f"branching_prior is {branching_prior}, but must be a finite number.")
     if branching_prior and decoder not in BY_POSTERIORS:
-        raise RamifyError(f"A branching prior goes with the decoders {' and '.join(BY_POSTERIORS)}, not {decoder}.")
+        raise RamifyError(
+            f"A branching prior does not work with the decoder {decoder}; use {' or '.join(BY_POSTERIORS)}."
+        )
 
 
 @torch.no_grad()

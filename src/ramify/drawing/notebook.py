@@ -33,3 +33,12 @@ def tree_svg(tree: Tree) -> str:
     """Any tree of NLTK as an SVG document; long sentences with one word per line."""
     drawn = tree_of_nltk(tree)
     return document([picture(drawn, layout_for(len(drawn.words)))])
+
+
+class Svg(str):
+    """An SVG document, which a notebook shows as a picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)

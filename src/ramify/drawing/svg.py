@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ramify.drawing.layout import FONT_SIZE, PADDING, Box, Layout, Placed, place
+from ramify.drawing.layout import FONT_SIZE, PADDING, Box, Edge, Layout, Placed, place
 from ramify.drawing.measure import runs_right_to_left
 from ramify.drawing.nodes import DrawnTree, Node
 from ramify.printing import printable
@@ -88,10 +88,14 @@ def framed(drawn: Picture) -> str:
 
 
 def frame(width: float, height: float, title: str, content: str) -> str:
-    """An SVG element of this size; its paper makes it readable on a background of any colour."""
+    """An SVG element of this size; its paper makes it readable on a background of any colour.
+
+    Its direction does not follow that of the page, where the ends of a text would change places.
+    """
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="ramify" {size} role="img" aria-label="{shown(title)}">\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ramify" {size} direction="ltr" role="img" '
+        f'aria-label="{shown(title)}">\n'
         f'<rect class="paper" width="100%" height="100%"/>\n{content}\n</svg>'
     )
 
@@ -111,15 +115,17 @@ def shade(posterior: float) -> str:
 
 def text_element(x: float, y: float, text: str, css: str, anchor: str, right_to_left: bool, size: float) -> str:
     """A text whose left end, middle or right end (`anchor`) is at x, in its own direction or, without one, as given."""
+    attributes = "".join(f' {name}="{value}"' for name, value in direction_of(text, anchor, right_to_left).items())
+    return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{attributes}>{shown(text)}</text>'
+
+
+def direction_of(text: str, anchor: str, right_to_left: bool) -> dict[str, str]:
+    """The attributes `text-anchor` and `direction` of such a text."""
     own = runs_right_to_left(text)
     reversed_ = right_to_left if own is None else own
     # Start and end follow the direction of the text; left and right do not.
     at = {"middle": "middle", "left": "end" if reversed_ else "start", "right": "start" if reversed_ else "end"}[anchor]
-    direction = ' direction="rtl"' if reversed_ else ""
-    return (
-        f'<text class="{css}" x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{at}"{direction}>'
-        f"{shown(text)}</text>"
-    )
+    return {"text-anchor": at} | ({"direction": "rtl"} if reversed_ else {})
 
 
 def in_brief(words: Sequence[str]) -> str:
@@ -138,14 +144,20 @@ def _stacked(pictures: Iterable[Picture]) -> Iterator[str]:
         top += round(each.height)
 
 
-def _lines(placed: Placed) -> Iterator[str]:
+def _drawn_edges(placed: Placed) -> Iterator[tuple[Edge, bool]]:
+    """The lines in the order in which they are drawn, and whether each leads to a head."""
     nodes = placed.tree.nodes
     for edge in sorted(placed.edges, key=lambda edge: nodes[edge.child].is_head):  # thick lines over thin ones
         node = nodes[edge.child]
         if nodes[node.parent].kind != "tag":  # a tag stands right at its word
-            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge.points)
-            css = "edge head" if node.is_head else "edge"
-            yield f'<polyline class="{css}" points="{points}"/>'
+            yield edge, node.is_head
+
+
+def _lines(placed: Placed) -> Iterator[str]:
+    for edge, is_head in _drawn_edges(placed):
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in edge.points)
+        css = "edge head" if is_head else "edge"
+        yield f'<polyline class="{css}" points="{points}"/>'
 
 
 def _nodes(placed: Placed) -> Iterator[str]:
@@ -165,12 +177,54 @@ def _pill(node: Node, box: Box) -> str:
 
 
 def _text(node: Node, box: Box, placed: Placed) -> str:
-    mirrored = placed.tree.right_to_left
+    x, anchor = _text_place(node, box, placed)
+    reads_back = placed.tree.right_to_left and node.kind == "word"
+    return text_element(x, box.y, node.text, node.kind, anchor, reads_back, FONT_SIZE[node.kind])
+
+
+def _text_place(node: Node, box: Box, placed: Placed) -> tuple[float, str]:
+    """Where a node's text is held, and by which of its ends."""
     x, anchor = box.x, "middle"
     if placed.layout == "vertical" and node.kind != "constituent":  # words and tags line up where they meet
-        anchor = "right" if (node.kind == "word") != mirrored else "left"
+        anchor = "right" if (node.kind == "word") != placed.tree.right_to_left else "left"
         x += (box.width / 2 - PADDING) * (1 if anchor == "right" else -1)
-    return text_element(x, box.y, node.text, node.kind, anchor, mirrored and node.kind == "word", FONT_SIZE[node.kind])
+    return x, anchor
+
+
+def as_record(placed: Placed) -> dict[str, object]:
+    """A placed tree in terms of JSON, for a page that draws it: every number is the one that `picture` writes."""
+    nodes = []
+    for node, box in zip(placed.tree.nodes, placed.boxes, strict=True):
+        x, anchor = _text_place(node, box, placed)
+        nodes.append(
+            {
+                "text": printable(node.text),
+                "kind": node.kind,
+                "parent": node.parent,
+                "span": [node.start, node.end],
+                "posterior": None if node.posterior is None else round(node.posterior, 6),
+                "symbol_posterior": None if node.symbol_posterior is None else round(node.symbol_posterior, 6),
+                "shade": None if node.posterior is None else shade(node.posterior),
+                "box": [
+                    round(each, 1) for each in (box.x - box.width / 2, box.y - box.height / 2, box.width, box.height)
+                ],
+                "x": round(x, 1),
+                "y": round(box.y, 1),
+                "font_size": FONT_SIZE[node.kind],
+                **direction_of(node.text, anchor, placed.tree.right_to_left and node.kind == "word"),
+            }
+        )
+    return {
+        "layout": placed.layout,
+        "right_to_left": placed.tree.right_to_left,
+        "width": round(placed.width),
+        "height": round(placed.height),
+        "nodes": nodes,
+        "edges": [
+            {"child": edge.child, "head": head, "points": [[round(x, 1), round(y, 1)] for x, y in edge.points]}
+            for edge, head in _drawn_edges(placed)
+        ],
+    }
 
 
 def _about(node: Node, words: Sequence[str]) -> Iterator[str]:

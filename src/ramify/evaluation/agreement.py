@@ -63,7 +63,7 @@ class MemberAgreement:
                     found[name] = f"its trees are nearly {branching} branching (S-F1 {table[row, column]:.1f})"
             if with_others[row] < FAR * usual:  # never of two, who agree equally with each other
                 found.setdefault(
-                    name, f"it agrees with the others far less than they do (S-F1 {with_others[row]:.1f}, {usual:.1f})"
+                    name, f"its agreement with the others is low (S-F1 {with_others[row]:.1f}, usual {usual:.1f})"
                 )
         return found
 

@@ -37,7 +37,7 @@ _SPELLING = re.compile("|".join(map(re.escape, _SPELLINGS)))
 class _MisfitError(Exception):
     """Trees that are not of the gold sentences.
 
-    How many of them are, and how many words of the first that is not, tells which way of reading is the right one.
+    How many of them are, and how many words of the first that is not, shows which way of reading is the right one.
     """
 
     def __init__(self, message: str, fitting: int, words: int = 0) -> None:
@@ -103,7 +103,7 @@ def _json_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
             parse = _parse_of(json.loads(line))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RamifyError(
-                f"{source}, line {number}: is not a sentence as ramify parse --format json writes it; check the line."
+                f"{source}, line {number}: this line is not in the format of ramify parse --format json; check it."
             ) from error
         if len(parse):
             yield ReadTree(parse, number)
@@ -114,7 +114,9 @@ def _conllu_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
     for sentence in read_conllu(lines, source):
         parse = sentence.constituency()
         if parse is None:
-            raise RamifyError(f"{sentence.where}: has no comment '# constituency = (ROOT ...)', so no tree; add one.")
+            raise RamifyError(
+                f"{sentence.where}: the comment '# constituency = (ROOT ...)' with the tree is missing; add it."
+            )
         yield ReadTree(parse, sentence.lines[-1])
 
 
@@ -152,7 +154,7 @@ def _aligned(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> 
         raise _MisfitError(str(error), -1) from error
     places = places_of(len(found), gold)
     count = (
-        f"there are {len(found)} trees where {gold.corpus.source} has {len(gold.corpus)}, "
+        f"the file has {len(found)} trees, but {gold.corpus.source} has {len(gold.corpus)}, "
         f"{len(gold.parses)} of them to be scored"
     )
     whole: dict[int, tuple[Parse, Parse]] = {}
@@ -174,7 +176,7 @@ def _aligned(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> 
         whole[place] = keep_leaves(target, present), predicted
         words[place] = keep_leaves(predicted, list(compress(is_word, present)))
     if len(found) != len(places):
-        raise _MisfitError(f"{path}: {count}; give a tree for each.", len(found))
+        raise _MisfitError(f"{path}: {count}; give one tree for each.", len(found))
     return Prediction(system, [words[place] for place in gold.places], whole=list(whole.values()))
 
 
@@ -220,7 +222,7 @@ def matching(
             raise ValueError(f"word {len(keep) + 1}, {predicted[len(keep)]!r}, is not in the gold sentence")
         else:
             raise ValueError(
-                f"word {len(keep) + 1} is {predicted[len(keep)]!r} where the gold sentence has {gold[len(found)]!r}"
+                f"word {len(keep) + 1} is {predicted[len(keep)]!r}, but the gold sentence has {gold[len(found)]!r}"
             )
     return keep, found
 

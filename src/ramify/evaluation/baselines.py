@@ -16,7 +16,7 @@ from ramify.evaluation.gold import Gold, Prediction, unlabelled
 from ramify.evaluation.spans import Spans
 
 RANDOM_RUNS = 5
-"""Random trees are drawn so many times."""
+"""How many times random trees are drawn."""
 
 
 def left_branching(n: int) -> Spans:
@@ -67,7 +67,7 @@ BASELINES: dict[str, Callable[[Parse, np.random.Generator], Spans]] = {
 def check_baseline(name: str) -> None:
     """Refuse a baseline that is not known."""
     if name.endswith("-chain"):
-        raise RamifyError(f"baseline {name!r} has heads but no trees; score it against a file in CoNLL-U.")
+        raise RamifyError(f"baseline {name!r} has heads but no trees; score it against a CoNLL-U file.")
     if name not in BASELINES:
         raise RamifyError(f"baseline {name!r} is unknown; choose one of {', '.join(BASELINES)}.")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ramify.evaluation.spans import Spans
 
 BINS = 10
-"""Posteriors are sorted into so many bins of equal width."""
+"""Number of bins of equal width that posteriors are sorted into."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class GoldHeads:
     heads: list[Heads]
     """Of each sentence that is scored, among its words alone"""
     all_tagged: bool
-    """Whether every token has UPOS, so that UPOS alone tells punctuation from words"""
+    """Whether every token has UPOS, so that UPOS alone decides which tokens are words"""
 
     def signature(self, options: Sequence[str] = ()) -> str:
         """What must stand beside a score for it to be compared."""
@@ -106,8 +106,7 @@ def check_chain(name: str) -> None:
     """Refuse a baseline that has no heads."""
     if name not in CHAINS:
         raise RamifyError(
-            f"baseline {name!r} has no heads to score on CoNLL-U; choose one of {', '.join(CHAINS)}, or give "
-            "bracketed trees."
+            f"baseline {name!r} has no heads; for CoNLL-U choose one of {', '.join(CHAINS)}, or give bracketed trees."
         )
 
 
@@ -124,7 +123,9 @@ def read_head_prediction(file: str | Path, gold: GoldHeads, system: str | None =
     """
     path = Path(file)
     if kind_of(path) != "conllu":
-        raise RamifyError(f"{path}: is not CoNLL-U, so it has no heads; give CoNLL-U, or bracketed trees as gold.")
+        raise RamifyError(
+            f"{path}: this file is not CoNLL-U and has no heads; give CoNLL-U, or bracketed trees as gold."
+        )
     corpus, sentences = read_dependencies(path)
     words = gold.words
     places = places_of(len(sentences), words)
@@ -142,8 +143,8 @@ def read_head_prediction(file: str | Path, gold: GoldHeads, system: str | None =
         found[place] = without_punctuation(sentence.head_numbers(), [each and next(kept) for each in keep])
     if len(sentences) != len(places):
         raise RamifyError(
-            f"{corpus.source}: there are {len(sentences)} sentences where {words.corpus.source} has "
-            f"{len(words.corpus)}, {len(words.parses)} of them to be scored; give each of them."
+            f"{corpus.source}: has {len(sentences)} sentences, but {words.corpus.source} has "
+            f"{len(words.corpus)}, {len(words.parses)} of them to be scored; give one for each."
         )
     return HeadPrediction(system or str(path), [found[place] for place in words.places])
 

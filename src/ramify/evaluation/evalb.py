@@ -2,8 +2,8 @@
 
 Those of `COLLINS.prm`: leaves tagged `, : `` '' .` or -NONE- are removed, as are brackets labelled TOP; ADVP and PRT
 are one label; function tags are cut. Brackets over one word count, and of two equal ones each has to be found. Which
-leaves go is told by the gold tags on both sides, so that trees without tags can be scored; where the tags agree that
-is the same.
+leaves are removed follows from the gold tags on both sides, so that trees without tags can be
+scored; if the tags of both trees agree, this makes no difference.
 """
 
 from __future__ import annotations

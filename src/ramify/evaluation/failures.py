@@ -36,4 +36,4 @@ def failures_told(counts: Mapping[str, int], named: Mapping[str, Sequence[object
 
 def log_space_told(sentences: int) -> str:
     """That numbers underflowed."""
-    return f"Sentences computed in log space because float32 could not hold their numbers: {sentences:,}."
+    return f"Sentences computed in log space because of underflow in float32: {sentences:,}."

@@ -76,6 +76,8 @@ class Prediction:
     """How many sentences float32 could not hold the numbers of"""
     agreement: dict[str, Any] | None = None
     """Of the members of an ensemble, as `MemberAgreement` records it"""
+    rule_cosine: float | None = None
+    """The mean cosine between the rules of two nonterminals, from PCFGs"""
     options: tuple[str, ...] = ()
     """How the trees were found, where it was not as usual, for the signature"""
 
@@ -94,9 +96,9 @@ def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest:
     """A treebank to score sentences of two to `longest` words of; the rule for words is guessed if not given."""
     corpus = trees if isinstance(trees, Corpus) else read_sentences(trees)
     if corpus.kind == "conllu":
-        raise RamifyError(f"{corpus.source}: holds heads in CoNLL-U, not trees; give a file of bracketed trees.")
+        raise RamifyError(f"{corpus.source}: contains heads in CoNLL-U, not trees; give a file of bracketed trees.")
     if not corpus.has_trees:
-        raise RamifyError(f"{corpus.source}: there are no trees to score against; give a file of bracketed trees.")
+        raise RamifyError(f"{corpus.source}: contains no trees to score against; give a file of bracketed trees.")
     return scored(corpus, rule or word_rule_for(corpus), longest)
 
 
@@ -110,7 +112,7 @@ def scored(corpus: Corpus, rule: WordRule, longest: int | None = None) -> Gold:
     ]
     if not places:
         raise RamifyError(
-            f"{corpus.source}: no sentence has {range_name(SHORTEST, longest)} words; there is nothing to score."
+            f"{corpus.source}: no sentence has {range_name(SHORTEST, longest)} words; give longer sentences to score."
         )
     return Gold(corpus, rule, [cleaned[place] for place in places], places, longest)
 

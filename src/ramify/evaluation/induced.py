@@ -18,7 +18,7 @@ from ramify.evaluation.labels import shared_constituents
 from ramify.evaluation.subtypes import Subtype, subtypes_of
 
 LONGEST_EXAMPLE = 8
-"""Constituents of more words are counted, but hardly ever stand twice in a text and are no examples."""
+"""Constituents of more words are counted, but hardly ever occur twice in a text and are not shown as examples."""
 
 Counts = dict[str, int]
 
@@ -88,7 +88,7 @@ class Induced:
             return
         if len(gold) != len(predicted):
             raise RamifyError(
-                f"Sentence {self.sentences} has {len(predicted)} words where its gold tree has {len(gold)}; "
+                f"Sentence {self.sentences} has {len(predicted)} words, but its gold tree has {len(gold)}; "
                 "give trees of the same sentences."
             )
         self.has_gold = True

@@ -111,7 +111,7 @@ def shared_constituents(gold: Parse, predicted: Parse) -> Iterator[tuple[tuple[i
 
 
 def _uppermost(parse: Parse) -> dict[tuple[int, int], str]:
-    # Constituents stand in preorder, so the last to be written from behind is the uppermost.
+    # Constituents stand in preorder, so in reverse order the last to be written is the uppermost.
     pairs = zip(reversed(parse.spans.tolist()), reversed(parse.labels), strict=True)
     return {(start, end): label for (start, end), label in pairs if 1 < end - start < len(parse)}
 

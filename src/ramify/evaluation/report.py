@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -20,9 +20,12 @@ from ramify.evaluation.spans import CONVENTIONS, Convention, count_spans
 from ramify.evaluation.usage import Usage, usage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """How one system does on one treebank; the signature says how it was counted."""
+    """How one system does on one treebank; the signature says how it was counted.
+
+    Result files hold it, so that what later versions added has a default: earlier files lack it.
+    """
 
     system: str
     scores: Scores
@@ -38,15 +41,17 @@ class Evaluation:
     nonterminals_used: Usage | None
     """In predicted constituents of two words or more; None for systems without labels"""
     preterminals_used: Usage | None
+    rule_cosine: float | None = None
+    """The mean cosine between the rules of two nonterminals; near 1, most symbols have become alike"""
     calibration: Reliability | None
     """Of span posteriors, for systems that have them"""
     perplexity: float | None
     """None for systems that give no probabilities"""
-    coverage: Coverage | None
+    coverage: Coverage | None = None
     """Unknown words, and perplexities that allow for them; None for systems without a vocabulary"""
-    failures: Mapping[str, tuple[int, ...]]
+    failures: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The sentences without a parse by reason, as numbers from 1 in the treebank; those of any run in a mean of runs"""
-    in_log_space: int
+    in_log_space: int = 0
     """Sentences computed in log space, because float32 could not hold their numbers"""
     evalb: dict[str, EvalbScores] | None
     """EVALB's summary, if it was asked for and there are labels"""
@@ -103,6 +108,7 @@ def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", wit
         tags=_tag_agreement(gold, prediction),
         nonterminals_used=usage(_labels(prediction)) if prediction.has_labels else None,
         preterminals_used=usage(tag for parse in prediction.parses for tag in parse.tags if tag != UNTAGGED),
+        rule_cosine=prediction.rule_cosine,
         calibration=prediction.calibration,
         perplexity=None if log_p is None else perplexity(log_p, gold.lengths),
         coverage=prediction.coverage,
@@ -143,7 +149,7 @@ def mean(values: Sequence[Any]) -> Any:
     if any(value is None for value in values):
         return None
     if is_dataclass(first):
-        parts = {field.name: mean([getattr(value, field.name) for value in values]) for field in fields(first)}
+        parts = {each.name: mean([getattr(value, each.name) for value in values]) for each in fields(first)}
         return replace(first, **parts)  # type: ignore[type-var]
     if isinstance(first, dict):
         return {key: mean([value[key] for value in values]) for key in first}

@@ -69,7 +69,7 @@ def perplexity(log_probabilities: ArrayLike, lengths: ArrayLike) -> float:
 def perplexity_of_total(total: float, places: int) -> float:
     """exp(-total / places), where the places are the words and one end for each sentence."""
     if places == 0:
-        raise RamifyError("There is no sentence to take the perplexity of; check the data.")
+        raise RamifyError("Perplexity needs at least one sentence; check the data.")
     try:
         return math.exp(-total / places)
     except OverflowError:

@@ -42,7 +42,7 @@ def compare_f1(
         raise RamifyError(f"samples is {samples} and seed {seed}, but must be at least 1 and 0.")
     if len(first) != len(second) or not len(first):
         raise RamifyError(
-            f"One system has {len(first)} scored sentences, the other {len(second)}; score the same ones."
+            f"One system has {len(first)} scored sentences, the other {len(second)}; score the same sentences."
         )
     gain = second - first
     resampled = np.concatenate(list(_resampled_means(gain, samples, np.random.default_rng([seed, 0]))))

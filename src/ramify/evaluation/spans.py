@@ -52,11 +52,11 @@ def count_spans(
 ) -> SpanCounts:
     """Count the spans of every sentence, each of two words or more; a span that stands twice is one."""
     if convention not in CONVENTIONS:
-        raise RamifyError(f"The scoring convention {convention!r} is unknown; give tn or kim.")
+        raise RamifyError(f"The scoring convention {convention!r} is unknown; choose tn or kim.")
     if not len(gold) == len(predicted) == len(lengths):
         raise RamifyError(
             f"There are {len(gold)} gold and {len(predicted)} predicted trees for {len(lengths)} sentences; "
-            "score one of each a sentence."
+            "give one of each per sentence."
         )
     length = np.asarray(lengths, dtype=np.int64)
     if len(length) == 0 or length.min() < 2:

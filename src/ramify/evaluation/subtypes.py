@@ -16,7 +16,7 @@ from math import log, sqrt
 PRIOR = 10.0
 """So many constituents with the label's own first words are added to either side."""
 LEAST_COUNT, LEAST_SHARE = 5, 0.02
-"""A nonterminal with fewer correctly predicted constituents of a label, or a smaller share, is no subtype of it."""
+"""A nonterminal with fewer correctly predicted constituents of a label, or a smaller share, is not a subtype of it."""
 LEAST_WORD_COUNT = 2
 SIGNIFICANT = 1.645
 """Standard deviations: what chance alone exceeds once in twenty times."""
@@ -73,7 +73,7 @@ def telling_words(found: Counter[str], everything: Counter[str]) -> list[tuple[s
 def log_odds(word: str, found: Counter[str], everything: Counter[str]) -> float:
     """The smoothed log-odds ratio of a word in `found` against the rest of `everything`, in standard deviations."""
     total = everything.total()
-    if everything[word] == total:  # the only word there is tells nothing
+    if everything[word] == total:  # the only word carries no information
         return 0.0
     prior = PRIOR * everything[word] / total
     here = found[word] + prior

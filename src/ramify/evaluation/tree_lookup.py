@@ -45,13 +45,13 @@ class TreeLookup:
         self._ways = [trees for trees in self._ways if key in trees] or self._ways
         trees = self._ways[0].get(key)
         if trees is None:
-            raise RamifyError(f"{self._path}: has no tree for {sentence}; give a tree for each sentence.")
+            raise RamifyError(f"{self._path}: contains no tree for {sentence}; give one for each sentence.")
         tree = trees[min(self._used[key], len(trees) - 1)]
         self._used[key] += 1
         try:
             keep, _ = matching(tree.words, words, [True] * len(words))
         except ValueError as error:
-            raise RamifyError(f"{self._path}: the tree for {sentence} has other words: {error}.") from error
+            raise RamifyError(f"{self._path}: the tree for {sentence} does not match its words: {error}.") from error
         return keep_leaves(tree, keep).spans
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ramify.models.em_pcfg import EMPCFG
     from ramify.models.generative import GenerativeModel
     from ramify.models.grammar import Grammar, TableGrammar
+    from ramify.models.hol_pcfg import HolPCFG
     from ramify.models.n_pcfg import NPCFG
     from ramify.models.nbl_pcfg import NBLPCFG
     from ramify.models.nl_pcfg import NLPCFG
@@ -38,6 +39,7 @@ _FAMILIES = {
     "td-pcfg": ("ramify.models.td_pcfg", "TDPCFG"),
     "sn-pcfg": ("ramify.models.sn_pcfg", "SNPCFG"),
     "sc-pcfg": ("ramify.models.sc_pcfg", "SCPCFG"),
+    "hol-pcfg": ("ramify.models.hol_pcfg", "HolPCFG"),
     "n-pcfg": ("ramify.models.n_pcfg", "NPCFG"),
     "c-pcfg": ("ramify.models.c_pcfg", "CPCFG"),
     "em-pcfg": ("ramify.models.em_pcfg", "EMPCFG"),
@@ -91,6 +93,7 @@ __all__ = [
     "TNPCFG",
     "GenerativeModel",
     "Grammar",
+    "HolPCFG",
     "Model",
     "StructFormer",
     "TableGrammar",

@@ -6,21 +6,33 @@ from __future__ import annotations
 
 import math
 
-from ramify.runtime.compilation import compiled
+import numpy as np
 
-_RUN = 4096
-"""So many squares are summed in the parameter's own precision; more would lose digits in float32."""
+from ramify.runtime.blocks import added, load, multiplied, store, zeros
+from ramify.runtime.compilation import compiled
+from ramify.runtime.padding import BLOCK_BYTES
+
+_RUN = 16384
+"""This many squares, some hundreds for each number of a block, are summed in the parameter's precision; more would lose
+digits in float32."""
 
 
 @compiled
 def sum_of_squares(gradient):
     """The squared norm."""
-    total = 0.0
-    for begin in range(0, gradient.shape[0], _RUN):
-        run = gradient.dtype.type(0)
-        for k in range(begin, min(begin + _RUN, gradient.shape[0])):
-            run += gradient[k] * gradient[k]
-        total += run
+    size, block = gradient.shape[0], BLOCK_BYTES // gradient.itemsize
+    whole = size - size % block
+    sums, total = np.empty(block, gradient.dtype), 0.0
+    for begin in range(0, whole, _RUN):
+        run = zeros(gradient)
+        for k in range(begin, min(begin + _RUN, whole), block):
+            numbers = load(gradient, k)
+            run = added(run, multiplied(numbers, numbers))
+        store(sums, 0, run)
+        for k in range(block):
+            total += sums[k]
+    for k in range(whole, size):
+        total += gradient[k] * gradient[k]
     return total
 
 

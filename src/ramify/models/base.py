@@ -30,6 +30,8 @@ class Model(nn.Module, ABC):
 
     has_likelihood: ClassVar[bool] = False
     """Whether `objective` is log p(w), or a lower bound of it, so that its perplexity means something"""
+    has_posteriors: ClassVar[bool] = True
+    """Whether `marginals` are probabilities; False for a model with a single tree, whose spans count as 0 and 1"""
     allows_dropout: ClassVar[bool] = True
     takes_span_scores: ClassVar[bool] = False
     """Whether `objective` takes `span_scores`, so that training can be focused on what other parsers agree on"""
@@ -136,7 +138,7 @@ class Model(nn.Module, ABC):
         result = {each.name: chosen.get(each.name, each.default) for each in inspect.signature(cls).parameters.values()}
         for name, value in result.items():
             if value is inspect.Parameter.empty:
-                raise RamifyError(f"{cls.__name__} needs the option {name}; give it.")
+                raise RamifyError(f"{cls.__name__} needs the option {name}, which is missing; give it.")
         return result
 
 

@@ -44,7 +44,7 @@ def check_tables_fit(grammar: Model, where: str = "") -> None:
     if needed > free:
         raise RamifyError(
             f"{where}the tables of {grammar.described()} "
-            f"need {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free; take fewer symbols "
+            f"need {needed / 2**30:.1f} GB of memory, but only {free / 2**30:.1f} GB are free; use fewer symbols "
             "or a lower rank."
         )
 
@@ -61,7 +61,7 @@ def check_fits(grammar: Model, length: int, where: str = "") -> None:
         needed, free = chart_bytes(grammar, length), psutil.virtual_memory().available
         raise RamifyError(
             f"{where}{': ' if where else ''}a sentence of {length:,} words needs about {needed / 2**30:.1f} GB of "
-            f"memory for its charts, and {free / 2**30:.1f} GB are free; split it into shorter ones, or use "
+            f"memory for its charts, but only {free / 2**30:.1f} GB are free; split it into shorter ones, or use "
             "a smaller grammar."
         )
 

@@ -101,7 +101,7 @@ class CRF(Model):
         for sentences that no teacher can parse.
         """
         if span_scores is None:
-            raise ValueError("a CRF learns from the trees of other parsers alone; give their span scores")
+            raise ValueError("a CRF learns only from the trees of other parsers; give their span scores")
         trees = self(word_ids, lengths, noise, dropout)
         posteriors, is_taught = mean_posteriors(span_scores, lengths)
         expected = (posteriors * trees.log_potentials).sum((1, 2))
@@ -148,5 +148,5 @@ def mean_posteriors(span_scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     posteriors = scores / torch.where(is_taught, whole, 1)[:, None, None]
     spans = lengths - 1
     if bool((is_taught & ((posteriors.sum((1, 2)) - spans).abs() > BINARY * spans)).any()):
-        raise RamifyError("A crf learns from binary trees, and a teacher has others; give it binary trees.")
+        raise RamifyError("A crf learns from binary trees, but a teacher has other trees; give binary ones.")
     return posteriors, is_taught

@@ -37,11 +37,15 @@ def delexicalised(grammar: LexicalisedGrammar) -> Delexicalised:
     """By expected counts of every symbol with every head word, level by level from the start symbol."""
     grammar = grammar.grammar if isinstance(grammar, WithWordTable) else grammar
     if not isinstance(grammar, NBLPCFG):
-        raise RamifyError(f"The rules of {type(grammar).__name__} cannot be described without their head words.")
+        raise RamifyError(
+            f"The rules of {type(grammar).__name__} cannot be averaged over head words; use nbl-pcfg or another family."
+        )
     n, q, r = grammar.nonterminals, grammar.words, grammar.rank
     assert r is not None
     if q * n * r > LARGEST_TABLE:
-        raise RamifyError(f"This grammar has {q * n * r:,} rules for its head words, too many to be averaged.")
+        raise RamifyError(
+            f"This grammar has {q * n * r:,} rules with head words, too many to average; use a smaller one."
+        )
     every = torch.arange(q, device=grammar.device)
     components = torch.cat([grammar.components(words).exp() for words in every.split(BLOCK)])  # (q, n, r)
     emission = grammar.emission(every).exp()

@@ -1,8 +1,8 @@
 """DIORA: an inside-outside recursive autoencoder (Drozdov, Verga, Yadav, Iyyer and McCallum 2019).
 
 The inside pass makes a vector h and an energy e of every span, the averages over its splits. The outside pass makes a
-vector o of what surrounds every span, the average over its parents. The loss of a word is how badly o tells it from
-other words.
+vector o of what surrounds every span, the average over its parents. The loss of a word is how badly o distinguishes it
+from other words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ramify.models.networks import initialise
 from ramify.structures.distribution import Marginals
 
 NEGATIVES = 100
-"""Words that each word is told from"""
+"""Negatives per word"""
 FLATTENING = 0.75
 """Negatives are drawn by their frequency to this power"""
 
@@ -50,6 +50,7 @@ class DIORA(Model):
     this score among the word and `NEGATIVES` others. It is not a likelihood.
     """
 
+    has_posteriors = False
     allows_dropout = False
     betas = (0.9, 0.999)
 
@@ -62,7 +63,20 @@ class DIORA(Model):
         self.root = nn.Parameter(torch.empty(1, width))
         self.to_words = nn.Linear(embedding, width, bias=False)
         """M"""
+        self._initialise()
+
+    def _initialise(self) -> None:
+        """Matrices are Xavier-uniform, embeddings and S are drawn from N(0, 1), as all numbers are by the authors.
+
+        Xavier's bound for a table of thousands of words is so small that, beside the bias, all words had the same leaf.
+        Then a split score depends only on the widths of the parts: nearly all trees were left or right branching.
+        """
         initialise(self, "xavier-uniform")
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+        for table in (self.embedding.weight, self.inside.score, self.outside.score):
+            nn.init.normal_(table)
 
     def objective(
         self,

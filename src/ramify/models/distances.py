@@ -26,6 +26,7 @@ Spans = list[tuple[int, int]]
 class DistanceModel(Model):
     """A model with a distance before every word."""
 
+    has_posteriors = False
     read_outs: ClassVar[tuple[str, ...]] = (UNBIASED,)
     """The ways from distances to trees that it may be asked for"""
 

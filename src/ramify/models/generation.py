@@ -126,4 +126,4 @@ def sampler_of(grammar: GenerativeModel, rng: np.random.Generator) -> Sampler | 
         return LexicalisedSampler(grammar, rng)
     if isinstance(grammar, Grammar):
         return Sampler(grammar, rng)
-    raise RamifyError(f"Sentences cannot be drawn from {type(grammar).__name__}.")
+    raise RamifyError(f"Sentences cannot be drawn from {type(grammar).__name__}; use another family.")

@@ -12,12 +12,13 @@ from torch import Tensor, nn
 
 from ramify.models.emission import word_log_probabilities
 from ramify.models.grammar import Grammar
+from ramify.models.networks import CosineLayer
 from ramify.runtime import threads
 from ramify.runtime.parallel_autograd import Part, run_parts
 from ramify.structures.low_rank import LowRankPCFG, LowRankRules
 
 WORTH_DIVIDING = 1e9
-"""A part of so many operations is cut into one piece a core: ten milliseconds of one of them."""
+"""A part with at least this many operations, ten milliseconds on one core, is cut into one piece per core."""
 
 
 class LowRankGrammar(Grammar):
@@ -51,7 +52,10 @@ class LowRankGrammar(Grammar):
         return self._words(self._run(z, "states")["states"], word_ids)
 
     def _words(self, states: Tensor, word_ids: Tensor) -> Tensor:
-        return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)
+        weight = self.word_layer.weight
+        if isinstance(self.word_layer, CosineLayer):
+            states, weight = self.word_layer.factors(states)
+        return word_log_probabilities(states, weight, self.word_layer.bias, word_ids)
 
     def distribution_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> LowRankPCFG:
         """For sentences (B, N), all networks at the same time."""
@@ -65,7 +69,7 @@ def _rules_of(made: dict[str, Tensor]) -> LowRankRules:
 
 
 def part(function: Callable[[], Tensor], rows: int, embeddings: Sequence[nn.Parameter], *networks: nn.Module) -> Part:
-    """A part made from embeddings by networks whose matrices are multiplied with so many rows."""
+    """A part made from embeddings by networks whose matrices are multiplied with this many rows."""
     matrices = [parameter for network in networks for parameter in network.parameters()]
     return Part(function, [*embeddings, *matrices], 2 * rows * sum(matrix.numel() for matrix in matrices))
 

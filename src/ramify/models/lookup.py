@@ -18,7 +18,9 @@ from ramify.structures.pcfg import Rule, Rules
 BLOCK_NUMBERS = 2**26
 """So many word probabilities (256 MB) are looked at together."""
 MOST_SOLVED = 8192
-"""Expected uses are the solution of as many equations as there are nonterminals, at most so many."""
+"""Expected uses are the solution of as many equations as there are nonterminals, at most this many."""
+MOST_COMPARED = 8192
+"""Rules are compared by the products of all pairs of rank components, at most this many."""
 MOST_EXPECTED = 1e5
 """Rules are rounded to about a millionth: derivations expected to be longer than this may as well have no end."""
 
@@ -33,7 +35,7 @@ class ExpectedUses(NamedTuple):
 
 
 class RuleLookup:
-    """The binary rules of a grammar, worked out once; its words are left alone."""
+    """The binary rules of a grammar, computed once; its words are left alone."""
 
     @torch.no_grad()
     def __init__(self, grammar: Grammar) -> None:
@@ -46,6 +48,13 @@ class RuleLookup:
         With `weights` (m,) a rule counts as much as its probability times the weights of its two children.
         """
         return self._rules.strongest(parent, count, weights, block)
+
+    def cosine(self) -> float | None:
+        """The mean cosine between the rules of two nonterminals; near 1, most symbols have become alike.
+
+        None with a single nonterminal, or with more than `MOST_COMPARED` components.
+        """
+        return None if (self._rules.rank or 0) > MOST_COMPARED else self._rules.rule_cosine()
 
     @torch.no_grad()
     def expected_uses(self) -> ExpectedUses | None:

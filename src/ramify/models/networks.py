@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
 
+from ramify.models.linear import Linear, linear
 from ramify.models.options import INITIALISATIONS
 
 
@@ -15,12 +17,46 @@ class Residual(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.first, self.second = nn.Linear(size, size), nn.Linear(size, size)
+        self.first, self.second = Linear(size, size), Linear(size, size)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., size) to (..., size)"""
         update: Tensor = self.second(self.first(x).relu_()).relu_()
         return x + update
+
+
+class PreNormResidual(nn.Module):
+    """x + W2 gelu(W1 rmsnorm(x))"""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.norm = nn.RMSNorm(size)
+        self.first, self.second = nn.Linear(size, size), nn.Linear(size, size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., size) to (..., size)"""
+        update: Tensor = self.second(nn.functional.gelu(self.first(self.norm(x))))
+        return x + update
+
+
+class CosineLayer(nn.Linear):
+    """tau times the cosine of its input with each row of its matrix; tau is exp of a learnt number.
+
+    So the length of no vector can make some outputs more probable than others.
+    """
+
+    def __init__(self, size: int, outputs: int, temperature: float) -> None:
+        super().__init__(size, outputs, bias=False)
+        self.log_temperature = nn.Parameter(torch.tensor(math.log(temperature)))
+
+    def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs (..., size) and rows (outputs, size) whose products are the outputs."""
+        unit = nn.functional.normalize
+        return self.log_temperature.exp() * unit(x, dim=-1), unit(self.weight, dim=-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., size) to (..., outputs)"""
+        return nn.functional.linear(*self.factors(x))
 
 
 class SymbolLayer(nn.Linear):
@@ -34,13 +70,10 @@ class SymbolLayer(nn.Linear):
 
     def forward(self, embedding: Tensor, z: Tensor | None) -> Tensor:  # type: ignore[override]
         """(k, size) from symbols (k, e); with z (B, latent) one for each sentence, (B, k, size)."""
-        linear = nn.functional.linear
         if z is None:
-            alone: Tensor = linear(embedding, self.weight, self.bias)
-            return alone
+            return linear(embedding, self.weight, self.bias)
         by_symbol, by_sentence = self.weight.split([embedding.shape[-1], z.shape[-1]], 1)
-        together: Tensor = linear(embedding, by_symbol, self.bias) + linear(z, by_sentence)[:, None]
-        return together
+        return linear(embedding, by_symbol, self.bias) + linear(z, by_sentence)[:, None]
 
 
 class SymbolNetwork(nn.Sequential):
@@ -55,9 +88,11 @@ class SymbolNetwork(nn.Sequential):
         return x
 
 
-def state_network(embedding: int, latent: int = 0, blocks: int = 2) -> list[nn.Module]:
-    """The layers before the output of start and word networks: Linear, residual blocks."""
-    return [SymbolLayer(embedding, latent, embedding), *(Residual(embedding) for _ in range(blocks))]
+def state_network(embedding: int, latent: int = 0, blocks: int = 2, pre_norm: bool = False) -> list[nn.Module]:
+    """The layers before the output of start and word networks: Linear, residual blocks; with `pre_norm` a last norm."""
+    kind = PreNormResidual if pre_norm else Residual
+    last = [nn.RMSNorm(embedding)] if pre_norm else []
+    return [SymbolLayer(embedding, latent, embedding), *(kind(embedding) for _ in range(blocks)), *last]
 
 
 def dropped_out(x: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
@@ -72,7 +107,7 @@ def dropped_out(x: Tensor, share: float, noise: torch.Generator | None) -> Tenso
 
 
 def initialise(network: nn.Module, how: str) -> None:
-    """Draw every matrix anew, embeddings too; `own` leaves what the layers began with."""
+    """Initialise every matrix, including embeddings; `own` keeps the initial values of the layers."""
     if how not in INITIALISATIONS:
         raise ValueError(f"initialisation {how!r} is not one of {', '.join(INITIALISATIONS)}")
     if how != "own":
@@ -83,8 +118,11 @@ def initialise(network: nn.Module, how: str) -> None:
 
 
 def multiply_weights(layers: Iterable[nn.Module], gain: float) -> None:
-    """Multiply the initial weights of linear layers."""
+    """Multiply what linear layers give at the beginning, but for the bias: their weights, or their temperatures."""
     with torch.no_grad():
         for layer in layers:
             assert isinstance(layer, nn.Linear)
-            layer.weight *= gain
+            if isinstance(layer, CosineLayer):
+                layer.log_temperature.add_(math.log(gain))
+            else:
+                layer.weight *= gain

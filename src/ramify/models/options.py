@@ -13,6 +13,8 @@ ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "sigmoid": "Sigmoid", "gelu": "GE
 """By our names those of `torch.nn`"""
 INITIALISATIONS = ("own", "xavier-normal", "xavier-uniform")
 """Of all matrices; `own` is that of the family"""
+TEMPERATURES = {"root": 2.0, "rules": 12.5, "words": 9.0}
+"""With which logits that are cosines begin to be multiplied; those of Hol-PCFG"""
 
 
 def setting(default: Any, explanation: str, **about: Any) -> Any:
@@ -33,10 +35,12 @@ class ModelOptions:
     )
     layers: int | None = setting(None, "Number of layers of structformer, on-lstm and crf \\[default: the family's].")
     compound: bool = setting(
-        False, "Separate rules for every sentence, as c-pcfg has; for tn-pcfg, n-pcfg and sn-pcfg."
+        False, "Compound grammar, with separate rules for every sentence; for tn-pcfg, n-pcfg and sn-pcfg."
     )
-    activation: str = setting("relu", f"Inside the rule networks: {', '.join(ACTIVATIONS)}.")
-    shared_projection: bool = setting(False, "The three rule networks of tn-pcfg end in one projection to the rank.")
-    tied_embeddings: bool = setting(False, "Words and rules of tn-pcfg share the embeddings of the preterminals.")
-    initialisation: str = setting("own", f"Of all matrices of tn-pcfg: {', '.join(INITIALISATIONS)}.")
-    gain: float = setting(1.0, "Scale of the initial logits; more than 1 tells symbols apart sooner.")
+    activation: str = setting("relu", f"Activation in the rule networks: {', '.join(ACTIVATIONS)}.")
+    shared_projection: bool = setting(False, "Share the last projection of the three rule networks (tn-pcfg).")
+    tied_embeddings: bool = setting(False, "Share the preterminal embeddings between words and rules (tn-pcfg).")
+    initialisation: str = setting("own", f"Initialisation of all matrices (tn-pcfg): {', '.join(INITIALISATIONS)}.")
+    pre_norm: bool = setting(False, "Residual blocks with RMSNorm before each block and GELU inside (tn-pcfg).")
+    unit_rows: bool = setting(False, "Logits are cosines times learnt temperatures (tn-pcfg).")
+    gain: float = setting(1.0, "Scale of the initial logits; with more than 1, symbols differ earlier.")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.models.in_parts import LowRankGrammar, by_rows, part
+from ramify.models.linear import Linear
 from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
 from ramify.runtime.parallel_autograd import Part
 
@@ -36,8 +37,8 @@ class SNPCFG(LowRankGrammar):
         self.symbol_embedding = nn.Parameter(torch.empty(nonterminals + preterminals, embedding))
         self.start_embedding = nn.Parameter(torch.empty(1, embedding))
         self.parent = SymbolNetwork(SymbolLayer(embedding, latent, embedding), nn.ReLU(inplace=True))
-        self.left = nn.Sequential(nn.Linear(embedding, embedding), nn.ReLU(inplace=True))
-        self.right = nn.Sequential(nn.Linear(embedding, embedding), nn.ReLU(inplace=True))
+        self.left = nn.Sequential(Linear(embedding, embedding), nn.ReLU(inplace=True))
+        self.right = nn.Sequential(Linear(embedding, embedding), nn.ReLU(inplace=True))
         self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent, BLOCKS))
         self.word_layer = nn.Linear(embedding, words, bias=False)
         initialise(self, "xavier-uniform")

@@ -1,6 +1,7 @@
 """TD-PCFG: the tensor-decomposed PCFG with its logits as direct parameters (Yang et al. 2021, sec. 4).
 
-The paper's ablation: the same grammars as TN-PCFG's, without the networks that make them learnable.
+The paper's ablation: the same grammars as TN-PCFG's, without the networks that make them learnable. A trained low-rank
+grammar of another family is stored as one when it is compressed.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from ramify.structures.low_rank import LowRankRules
 
 
 class TDPCFG(Grammar):
-    """Unit-Gaussian logits, normalised as Theorem 1 of the paper asks."""
+    """Unit-Gaussian logits, normalised as Theorem 1 of the paper asks; without a rank, those of a Simple PCFG."""
 
-    def __init__(self, nonterminals: int, preterminals: int, rank: int, words: int) -> None:
-        super().__init__(nonterminals, preterminals, rank, words)
-        symbols = nonterminals + preterminals
+    def __init__(self, nonterminals: int, preterminals: int, rank: int | None = None, words: int = 0) -> None:
+        super().__init__(nonterminals, preterminals, rank or nonterminals, words)
+        self.is_simple = rank is None
+        symbols, components = nonterminals + preterminals, rank or nonterminals
         self.root = nn.Parameter(torch.randn(nonterminals))
-        self.head = nn.Parameter(torch.randn(nonterminals, rank))
-        self.left = nn.Parameter(torch.randn(symbols, rank))
-        self.right = nn.Parameter(torch.randn(symbols, rank))
+        self.head = None if rank is None else nn.Parameter(torch.randn(nonterminals, rank))
+        self.left = nn.Parameter(torch.randn(symbols, components))
+        self.right = nn.Parameter(torch.randn(symbols, components))
         self.word_logits = nn.Parameter(torch.randn(words, preterminals))
 
     def rules(self, z: Tensor | None = None) -> LowRankRules:  # noqa: ARG002
@@ -33,6 +35,7 @@ class TDPCFG(Grammar):
         return nn.functional.embedding(word_ids, self.word_logits) - self.word_logits.logsumexp(0)
 
 
-def normalised(root: Tensor, head: Tensor, left: Tensor, right: Tensor) -> LowRankRules:
+def normalised(root: Tensor, head: Tensor | None, left: Tensor, right: Tensor) -> LowRankRules:
     """Logits to rules: r and the rows of U, the columns of V and W sum to one (Theorem 1)."""
-    return LowRankRules(root.log_softmax(-1), head.log_softmax(-1), left.log_softmax(-2), right.log_softmax(-2))
+    of_parents = None if head is None else head.log_softmax(-1)
+    return LowRankRules(root.log_softmax(-1), of_parents, left.log_softmax(-2), right.log_softmax(-2))

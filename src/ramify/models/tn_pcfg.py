@@ -6,8 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from ramify.models.in_parts import LowRankGrammar, by_rows, part
-from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
-from ramify.models.options import ACTIVATIONS
+from ramify.models.linear import Linear
+from ramify.models.networks import (
+    CosineLayer,
+    SymbolLayer,
+    SymbolNetwork,
+    initialise,
+    multiply_weights,
+    state_network,
+)
+from ramify.models.options import ACTIVATIONS, TEMPERATURES
 from ramify.runtime.parallel_autograd import Part
 
 
@@ -22,6 +30,11 @@ class TNPCFG(LowRankGrammar):
     What its successors for thousands of symbols do otherwise (Yang, Liu and Tu 2022): with `shared_projection` f_u, f_v
     and f_w end in one and the same projection to the rank, with `tied_embeddings` rules and words share the embeddings
     of the preterminals, and with the `initialisation` xavier-normal every matrix begins so, embeddings too.
+
+    Two options keep the scale of the logits in bounds, against symbols that become alike. With `pre_norm` all networks
+    have residual blocks x + W2 gelu(W1 rmsnorm(x)), f_u, f_v and f_w one each in place of their activation, and a norm
+    before the output layer. With `unit_rows` a logit is a learnt temperature times a cosine, in every output layer;
+    `gain` then multiplies the temperatures.
     """
 
     def __init__(
@@ -37,24 +50,35 @@ class TNPCFG(LowRankGrammar):
         shared_projection: bool = False,
         tied_embeddings: bool = False,
         initialisation: str = "own",
+        pre_norm: bool = False,
+        unit_rows: bool = False,
     ) -> None:
         super().__init__(nonterminals, preterminals, rank, words, latent)
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation {activation!r} is not one of {', '.join(ACTIVATIONS)}")
+        if pre_norm and activation != "relu":
+            raise ValueError("pre_norm blocks have GELU inside; leave out activation")
         self.symbol_embedding = nn.Parameter(torch.randn(nonterminals + preterminals, embedding))
         self.start_embedding = nn.Parameter(torch.randn(1, embedding))
         self.preterminal_embedding = None if tied_embeddings else nn.Parameter(torch.randn(preterminals, embedding))
 
+        def output_layer(outputs: int, of: str, bias: bool = True) -> nn.Linear:
+            return CosineLayer(embedding, outputs, TEMPERATURES[of]) if unit_rows else Linear(embedding, outputs, bias)
+
         def rule_network() -> SymbolNetwork:
-            kind = getattr(nn, ACTIVATIONS[activation])
-            inner = SymbolLayer(embedding, latent, embedding), kind(inplace=True) if kind is nn.ReLU else kind()
-            return SymbolNetwork(*inner, *(() if shared_projection else (nn.Linear(embedding, rank),)))
+            if pre_norm:
+                inner = state_network(embedding, latent, 1, pre_norm)
+            else:
+                kind = getattr(nn, ACTIVATIONS[activation])
+                inner = [SymbolLayer(embedding, latent, embedding), kind(inplace=True) if kind is nn.ReLU else kind()]
+            return SymbolNetwork(*inner, *(() if shared_projection else (output_layer(rank, "rules"),)))
 
         self.head, self.left, self.right = rule_network(), rule_network(), rule_network()
-        self.projection = nn.Linear(embedding, rank, bias=False) if shared_projection else nn.Identity()
-        self.start = SymbolNetwork(*state_network(embedding, latent), nn.Linear(embedding, nonterminals))
-        self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent))
-        self.word_layer = nn.Linear(embedding, words)
+        self.projection = output_layer(rank, "rules", bias=False) if shared_projection else nn.Identity()
+        start = state_network(embedding, latent, pre_norm=pre_norm)
+        self.start = SymbolNetwork(*start, output_layer(nonterminals, "root"))
+        self.preterminal_encoder = SymbolNetwork(*state_network(embedding, latent, pre_norm=pre_norm))
+        self.word_layer = output_layer(words, "words")
         initialise(self, initialisation)
         to_rank = [self.projection] if shared_projection else [self.head[-1], self.left[-1], self.right[-1]]
         multiply_weights([*to_rank, self.start[-1], self.word_layer], gain)

@@ -19,13 +19,14 @@ from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
 from ramify.corpus.tree import Parse, unparsed
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.drawing.layout import Layout
-from ramify.drawing.notebook import shown_in_notebooks
+from ramify.drawing.notebook import Svg, shown_in_notebooks
 from ramify.drawing.svg import document, layout_for, picture
 from ramify.drawing.terminal import draw, with_head_words
 from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.parser.pictures import chart_of, drawn_tree, forest_source, qtree_source
+from ramify.parser.rows import with_columns
 
 if TYPE_CHECKING:
     import nltk
@@ -115,11 +116,14 @@ class Analysis:
         sentences of more than 25 words are vertical. A notebook shows this picture by itself.
         """
         tree = drawn_tree(self, with_posteriors, with_tags)
-        return document([picture(tree, layout_for(len(self.parse), layout))])
+        return Svg(document([picture(tree, layout_for(len(self.parse), layout))]))
 
     def as_chart(self) -> str:
-        """The posteriors of all spans as an SVG document: a row for each first word, a column for each last one."""
-        return document([chart_of(self)])
+        """The posteriors of all spans as an SVG document: a row for each first word, a column for each last one.
+
+        A notebook shows the result as a picture, as it does with that of `as_svg`.
+        """
+        return Svg(document([chart_of(self)]))
 
     def _repr_svg_(self) -> str:
         return self.as_svg()
@@ -252,8 +256,8 @@ def as_brackets(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
-    """One line of JSON."""
-    return json.dumps(analysis.as_record(with_posteriors), ensure_ascii=False)
+    """One line of JSON; of a sentence from a table, with the other columns of its row."""
+    return json.dumps(with_columns(analysis.as_record(with_posteriors), analysis.sentence), ensure_ascii=False)
 
 
 def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
@@ -273,7 +277,7 @@ def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
         return draw(parse.to_nltk(), with_ascii)
     except RecursionError:
         warnings.warn(
-            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to be drawn and is "
+            f"{analysis.sentence.where or 'sentence'}: a tree over {len(parse):,} words is too deep to draw and is "
             "printed in brackets.",
             RamifyWarning,
             stacklevel=2,

@@ -16,6 +16,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED
+from ramify.decoding.decoders import DECODERS
 from ramify.decoding.dependencies import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
@@ -76,6 +77,8 @@ class TreeParser(ABC):
     """Which leaves of trees are words; None for a parser that was learnt from text"""
     has_likelihood: bool
     """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
+    has_posteriors: bool
+    """Whether the posteriors of its analyses are more than ones for the spans of one tree"""
     works_ahead: bool = False
     """Whether batches of sentences are parsed in other threads while earlier results are used"""
 
@@ -99,6 +102,17 @@ class TreeParser(ABC):
         how = Decoding(decoder, seed, max_length, branching_prior, heads)
         self._check(how)
         return in_order(self._begun(sentences, how), self.works_ahead)
+
+    def decoders(self) -> tuple[str, ...]:
+        """The decoders that this parser can have."""
+        return tuple(decoder for decoder in DECODERS if self._can(decoder))
+
+    def _can(self, decoder: str) -> bool:
+        try:
+            self._check(Decoding(decoder, 0, None, 0.0, "projective"))
+        except RamifyError:
+            return False
+        return True
 
     @abstractmethod
     def _check(self, how: Decoding) -> None:
@@ -127,6 +141,10 @@ class TreeParser(ABC):
         `too_long` are the places of sentences that were not parsed for their length. None without a likelihood.
         """
 
+    def rule_cosine(self) -> float | None:
+        """The mean cosine between the rules of two nonterminals; None for what is not a single PCFG."""
+        return None
+
     def __call__(self, sentence: GivenSentence) -> Analysis:
         """The same as `analyse`: one sentence, given as a string or as a list of tokens."""
         return self.analyse(sentence)
@@ -138,7 +156,7 @@ class TreeParser(ABC):
     def parse(self, sentence: GivenSentence, constraints: GivenConstraints = None) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
 
-        Its root is `TOP`. Without a derivation it is flat; `Analysis.failure` tells such a tree from others.
+        Its root is `TOP`. Without a derivation it is flat, and `Analysis.failure` gives the reason.
         `constraints` as for `analyse`.
         """
         return self.analyse(sentence, constraints=constraints).tree
@@ -172,9 +190,9 @@ class TreeParser(ABC):
     def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[tuple[list[Sentence], bool]]:
         """Enough sentences to form batches, fewer where the stream has no more just now, and whether that is so."""
         if not isinstance(sentences, Iterable):
-            raise RamifyError(f"{sentences!r} is not a list of sentences.")
+            raise RamifyError(f"{sentences!r} is not a list of sentences; give a list.")
         if isinstance(sentences, str):
-            raise RamifyError("Many sentences are expected here, not one string; put it into a list.")
+            raise RamifyError("A list of sentences is needed, not a string; put it into a list.")
         window: list[Sentence] = []
         for given in sentences:
             if not isinstance(given, Pause):
@@ -201,6 +219,6 @@ def _announced(window: list[Sentence]) -> list[Sentence]:
 
 
 def check_positive(name: str, number: int | None) -> None:
-    """Refuse a count or a limit below one; None is no limit."""
+    """Refuse a count or a limit below one; None means no limit."""
     if number is not None and number < 1:
         raise RamifyError(f"{name} is {number}, but must be at least 1.")

@@ -37,6 +37,9 @@ from ramify.parser.members import GivenMember, Member, ModelMember, View, open_m
 from ramify.parser.parser import Parser
 from ramify.storage.ensemble_folder import StoredMember, save_ensemble
 
+TREES_WEIGHT = 0.25
+"""Of a member with only trees beside members with posteriors, which its spans of 0 and 1 would outvote. On the dev sets
+of fr-sequoia and en-craft, averages gain with this weight and lose with equal ones (docs/neural-parsers.md)."""
 DECODED_AT_ONCE = 64
 """Sentences of like length whose trees are found together"""
 
@@ -44,21 +47,23 @@ DECODED_AT_ONCE = 64
 class Ensemble(TreeParser):
     """Parses with the average of its members, which may differ in family, symbols and vocabulary.
 
-    Members are parsers, model folders or files of trees, with equal weights unless others are given. Labels and tags
-    are the most probable ones of the first model, given the averaged tree.
+    Members are parsers, model folders or files of trees. Without `weights` they have equal ones, except that a member
+    with only trees counts `TREES_WEIGHT` beside members with posteriors. Labels and tags are the most probable ones of
+    the first model, given the averaged tree.
     """
 
     has_likelihood = False
+    has_posteriors = True
 
     def __init__(
         self, members: Sequence[GivenMember | Member], weights: Sequence[float] | None = None, device: str = "auto"
     ) -> None:
         if isinstance(members, str | Path) or not members:
             raise RamifyError("An ensemble needs a list of members; give at least one.")
-        given = tuple(map(float, weights or [1.0] * len(members)))
-        if len(given) != len(members) or not all(0 < weight < np.inf for weight in given):
-            raise RamifyError("Weights must be positive numbers, one for each member.")
+        if weights and (len(weights) != len(members) or not all(0 < weight < np.inf for weight in weights)):
+            raise RamifyError("The weights must be positive numbers; give one for each member.")
         opened = [each if isinstance(each, Member) else open_member(each, device) for each in members]
+        given = tuple(map(float, weights or _default_weights(opened)))
         parts = [part for each, weight in zip(opened, given, strict=True) for part in _parts(each, weight)]
         self.members = [member for member, _ in parts]
         """In the order given, those of an ensemble in its place; the first model labels the trees"""
@@ -145,7 +150,7 @@ class Ensemble(TreeParser):
         kept = [place for place, name in enumerate(self.names) if name not in collapsed]
         if not kept:
             reasons = "; ".join(f"{name}, {reason}" for name, reason in collapsed.items())
-            raise RamifyError(f"Every member collapsed, so none is left: {reasons}.")
+            raise RamifyError(f"All members have collapsed ({reasons}); train others.")
         return Ensemble([self.members[place] for place in kept], [self.weights[place] for place in kept])
 
     def save(self, folder: str | Path) -> None:
@@ -153,9 +158,7 @@ class Ensemble(TreeParser):
         stored = []
         for member, weight in zip(self.members, self.weights, strict=True):
             if not (isinstance(member, ModelMember) and isinstance(member.parser, Parser)):
-                raise RamifyError(
-                    f"{member.name}: only trained models can be saved in an ensemble, not trees or others."
-                )
+                raise RamifyError(f"{member.name}: is not a trained model; save an ensemble of model folders only.")
             stored.append(StoredMember(member.name, weight, member.parser.save))
         save_ensemble(Path(folder), stored, self.word_rule)
 
@@ -201,6 +204,11 @@ def _put_together(sentence: Sentence, posteriors: NDArray[np.float32], spans: Sp
     )
 
 
+def _default_weights(members: Sequence[Member]) -> list[float]:
+    mixed = any(member.has_posteriors for member in members)
+    return [TREES_WEIGHT if mixed and not member.has_posteriors else 1.0 for member in members]
+
+
 def _parts(member: Member, weight: float) -> list[tuple[Member, float]]:
     """A member with its weight; an ensemble counts as its members, which share its weight."""
     if not (isinstance(member, ModelMember) and isinstance(member.parser, Ensemble)):
@@ -218,7 +226,9 @@ def _common_rule(members: Sequence[Member]) -> WordRule | None:
     }
     if len(rules) > 1:
         shown = ", ".join(f"{name} with {rule}" for rule, (name, _) in rules.items())
-        raise RamifyError(f"The members were trained with different rules for words ({shown}); average others.")
+        raise RamifyError(
+            f"The members were trained with different rules for words ({shown}); average models with the same rule."
+        )
     return next((rule for _, rule in rules.values()), None)
 
 

@@ -23,7 +23,7 @@ from ramify.evaluation.spans import Convention
 from ramify.parser.base import TreeParser
 from ramify.parser.ensemble import Ensemble, add_agreement
 
-NO_HEADS = "{} has no heads; score its trees against bracketed trees, or train a family with heads."
+NO_HEADS = "{} has no heads; score it against bracketed trees, or train a family with heads."
 
 
 def evaluate(
@@ -43,7 +43,7 @@ def evaluate(
 
     Which leaves are words is, unless given, what the parser was trained with or, for a baseline, a guess from the
     treebank's tags; the signature names it, and the branching prior if there is one. Without `with_coverage` no unknown
-    words are counted, which saves a second pass over the sentences that have some.
+    words are counted, which saves a second pass over the sentences that have some, and no rules are compared.
     """
     if isinstance(system, str):
         check_baseline(system)
@@ -95,6 +95,7 @@ def predict(
         failures=by_reason(failures, (place + 1 for place in gold.places)),
         in_log_space=in_log_space,
         agreement=None if agreement is None else agreement.as_record(),
+        rule_cosine=parser.rule_cosine() if with_coverage else None,
         options=_options(branching_prior),
     )
 

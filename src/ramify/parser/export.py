@@ -48,7 +48,7 @@ def export(parser: Parser, mass: float = MASS) -> Exported:
         kept = _covering(probabilities, mass)
         if len(binary) + len(kept) > MOST_RULES:
             raise RamifyError(
-                f"More than {MOST_RULES:,} rules are needed to keep {mass:.6g} of the probability; keep less of it."
+                f"More than {MOST_RULES:,} rules are needed to keep {mass:.6g} of the probability; lower mass."
             )
         share = float(probabilities[kept].sum())
         left_out[name] = 1 - share / float(probabilities.sum())

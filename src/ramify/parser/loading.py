@@ -11,6 +11,7 @@ from ramify.corpus.rule_files import read_about, read_rules
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
+from ramify.naming import resolve
 from ramify.parser.parser import Parser
 from ramify.runtime.devices import chosen_device
 from ramify.storage.ensemble_folder import checksum_of, is_ensemble, read_ensemble
@@ -22,23 +23,27 @@ if TYPE_CHECKING:
 
 
 def load(folder: str | Path, device: str = "auto") -> Parser | Ensemble:
-    """The parser in a model folder or of the grammar in a file of rules, or a saved ensemble."""
-    if not is_ensemble(Path(folder)):
+    """The parser in a model folder or of the grammar in a file of rules, a saved ensemble, or a model by its name.
+
+    Names are those of bundled models, such as `en`, and `hf:owner/name@revision` for models of the Hugging Face Hub.
+    """
+    folder = resolve(folder)
+    if not is_ensemble(folder):
         return load_single(folder, device)
     from ramify.parser.ensemble import Ensemble
     from ramify.parser.members import ModelMember
 
-    members, _ = read_ensemble(Path(folder))
+    members, _ = read_ensemble(folder)
     parsers = [ModelMember(load_single(each.folder, device), each.name, checksum_of(each.folder)) for each in members]
     return Ensemble(parsers, [each.weight for each in members])
 
 
 def load_single(folder: str | Path, device: str = "auto") -> Parser:
     """The parser of a single model; an ensemble is refused."""
-    folder = Path(folder)
+    folder = resolve(folder)
     if is_ensemble(folder):
         raise RamifyError(
-            f"{folder}: is an ensemble, and this needs a single model; give one of its members, such as "
+            f"{folder}: this is an ensemble, but a single model is needed; give one of its members, such as "
             f"{folder / 'member-1'}."
         )
     if folder.is_file():

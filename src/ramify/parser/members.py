@@ -45,6 +45,11 @@ class Member(ABC):
     sha256: str
     """Of the model folder or the file; empty for a parser that was never saved"""
 
+    @property
+    @abstractmethod
+    def has_posteriors(self) -> bool:
+        """Whether it says how probable spans are, not only which ones its tree has."""
+
     @abstractmethod
     def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
         """Of each sentence, given by its words alone."""
@@ -60,6 +65,11 @@ class ModelMember(Member):
     def __init__(self, parser: TreeParser, name: str, sha256: str = "") -> None:
         self.parser, self.name, self.sha256 = parser, name, sha256
 
+    @property
+    def has_posteriors(self) -> bool:
+        """That of its model; an ensemble has posteriors."""
+        return self.parser.has_posteriors
+
     def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
         """Its posteriors and its tree with the most expected brackets."""
         for analysis in self.parser.analyse_many(sentences, max_length=max_length):
@@ -72,6 +82,11 @@ class TreesMember(Member):
     def __init__(self, path: Path, name: str) -> None:
         self._trees = TreeLookup(path)
         self.name, self.sha256 = name, checksum_of(path)
+
+    @property
+    def has_posteriors(self) -> bool:
+        """No: a file of trees has nothing but trees."""
+        return False
 
     def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
         """One for every span of the tree."""
@@ -106,4 +121,4 @@ def open_member(given: GivenMember, device: str = "auto") -> Member:
 def check_member(given: GivenMember) -> None:
     """Refuse a name that is neither a model nor a file of trees."""
     if not isinstance(given, TreeParser) and kind_of(str(given)) == "baseline":
-        raise RamifyError(f"{given}: is neither a model folder nor a file of trees; give one of these.")
+        raise RamifyError(f"{given}: is neither a model folder nor a file of trees; check the name.")

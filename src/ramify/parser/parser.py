@@ -81,7 +81,7 @@ class Parser(TreeParser):
         """What `config.json` says of the model; None for one that did not come from a training"""
         if len(vocabulary) != model.words:
             raise RamifyError(
-                f"The vocabulary has {len(vocabulary)} words but the model {model.words}; they do not belong together."
+                f"The vocabulary has {len(vocabulary)} words, but the model has {model.words}; use those of one model."
             )
 
     def __repr__(self) -> str:
@@ -124,7 +124,7 @@ class Parser(TreeParser):
     def generative(self) -> GenerativeModel:
         """The model, its probabilities computed where that is possible; an error for models without a likelihood."""
         if not isinstance(self._ready, GenerativeModel):
-            raise RamifyError(f"This needs a grammar, and {type(self.model).__name__} is a model without rules.")
+            raise RamifyError(f"This needs a grammar, but {type(self.model).__name__} has no rules; use another model.")
         return self._ready
 
     @property
@@ -132,7 +132,7 @@ class Parser(TreeParser):
         """The same where the model is a PCFG; an error for grammars whose rules depend on head words."""
         if not isinstance(self.generative, Grammar):
             raise RamifyError(
-                f"This needs rules without words, and those of {type(self.model).__name__} depend on head words; use a "
+                f"The rules of {type(self.model).__name__} depend on head words, which is not supported here; use a "
                 "model of another family."
             )
         return self.generative
@@ -158,7 +158,9 @@ class Parser(TreeParser):
         With `overwrite` it replaces the model that is there, checkpoint and metrics of its training included.
         """
         if self.description is None:
-            raise RamifyError("Only a trained model can be saved as a folder; write the rules of others with export.")
+            raise RamifyError(
+                "Only a trained model can be saved as a folder; save a grammar read from rules with export."
+            )
         stored = StoredModel(self.model, self.vocabulary, self.word_rule, self.text_rules, self.spelling)
         save_model(Path(folder), self.description, stored, overwrite)
 
@@ -170,11 +172,13 @@ class Parser(TreeParser):
         Of a sentence with constraints, those over the trees that meet them.
         """
         if not (given := [self._sentence(sentence) for sentence in sentences]):
-            raise RamifyError("There is no sentence; give at least one.")
+            raise RamifyError("The list of sentences is empty; give at least one.")
         encoded = [self.vocabulary.encode(sentence.words) for sentence in given]
         for sentence, words in zip(given, encoded, strict=True):
             if not len(words):
-                raise RamifyError(f"{sentence.where or 'A sentence'}: has no words, so it has no trees.")
+                raise RamifyError(
+                    f"{sentence.where or 'A sentence'}: has no words and therefore no trees; give one with words."
+                )
         found: PCFG | LexicalisedPCFG = self.generative.forward(*padded(encoded, self.device))
         forbidden = Forbidden.of(list(map(forbidden_spans, given)), found.longest, self.device)
         return found if forbidden is None else found.forbid(forbidden.mask)
@@ -183,6 +187,11 @@ class Parser(TreeParser):
     def has_likelihood(self) -> bool:  # type: ignore[override]
         """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
         return self.model.has_likelihood
+
+    @property
+    def has_posteriors(self) -> bool:  # type: ignore[override]
+        """Whether the posteriors of its analyses are more than ones for the spans of one tree"""
+        return self.model.has_posteriors
 
     def _check(self, how: Decoding) -> None:
         check_decoder(self._ready, how.decoder, how.seed, how.branching_prior)
@@ -211,7 +220,7 @@ class Parser(TreeParser):
         """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
         check_positive("max_length", max_length)
         if not self.has_likelihood:
-            raise RamifyError(f"{type(self.model).__name__} gives sentences no probability; score with another model.")
+            raise RamifyError(f"{type(self.model).__name__} has no likelihood; score with another model.")
         for window, _ in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
             found, in_log_space = log_probabilities(self._ready, encoded, [sentence.where for sentence in window])
@@ -258,7 +267,7 @@ class Parser(TreeParser):
     def generate(self, count: int, seed: int = 0, max_length: int = 40) -> Iterator[Parse]:
         """Sentences of at most `max_length` words with their trees, drawn from the grammar; longer ones are redrawn."""
         if max_length < 2:
-            raise RamifyError(f"A sentence has at least two words, so max_length cannot be {max_length}.")
+            raise RamifyError(f"max_length is {max_length}, but a sentence has at least 2 words.")
         check_positive("count", count)
         if seed < 0:
             raise RamifyError(f"seed is {seed}, but must be at least 0.")
@@ -268,16 +277,20 @@ class Parser(TreeParser):
             drawn = next((each for each in tries if each is not None), None)
             if drawn is None:
                 raise RamifyError(
-                    f"No sentence of at most {max_length} words in {MOST_TRIES:,} draws: this grammar's rules hardly "
-                    "ever end; raise max_length, or export it with more mass."
+                    f"No sentence of at most {max_length} words in {MOST_TRIES:,} draws, because derivations hardly "
+                    "ever end; raise max_length, or export with more mass."
                 )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
+
+    def rule_cosine(self) -> float | None:
+        """The mean cosine between the rules of two nonterminals; None for models that are not PCFGs."""
+        return self.rules.cosine() if isinstance(self.model, Grammar) else None
 
     def strongest_rules(self, symbol: str | None = None, count: int = 10) -> list[tuple[str, str, str, float]]:
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
         check_positive("count", count)
         if symbol is not None and symbol not in self.labels:
-            raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; they are {', '.join(self.labels)}.")
+            raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; choose from {', '.join(self.labels)}.")
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
         found = [rule for parent in parents for rule in self.rules.strongest(parent, count)]
         return [self._named(rule) for rule in sorted(found, key=lambda rule: -rule.probability)]
@@ -286,7 +299,7 @@ class Parser(TreeParser):
         """The most probable words of a preterminal."""
         check_positive("count", count)
         if tag not in self.tags and self.grammar:
-            raise RamifyError(f"{tag!r} is not a preterminal of this grammar; they are {', '.join(self.tags)}.")
+            raise RamifyError(f"{tag!r} is not a preterminal of this grammar; choose from {', '.join(self.tags)}.")
         found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
         return [(self.vocabulary.words[word], probability) for word, probability in found]
 

@@ -1,4 +1,4 @@
-"""Systems as a person names them: model folders, files of trees, baselines; several runs of one are told together."""
+"""Systems by name: model folders, files of trees, baselines; several runs of one system are reported together."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class System:
     def average(cls, members: Sequence[System]) -> System:
         """Of models and files of trees."""
         if len(members) < 2:
-            raise RamifyError("An average needs two members or more; give more models or files of trees.")
+            raise RamifyError("An average needs at least two members; give more models or files of trees.")
         return cls("average", f"average of {len(members)}", Path(), "average", members=tuple(members))
 
     @classmethod
@@ -142,8 +142,8 @@ def common_rule(systems: Sequence[System]) -> WordRule | None:
     # A model that was learnt from text goes with any rule.
     rules = {str(model.config["words"]): model.name for model in models if model.config["words"] != LEARNT_FROM_TEXT}
     if len(rules) > 1:
-        told = ", ".join(f"{name} with {rule}" for rule, name in rules.items())
-        raise RamifyError(f"The models were trained with different rules for words ({told}); say which with --words.")
+        found = ", ".join(f"{name} with {rule}" for rule, name in rules.items())
+        raise RamifyError(f"The models were trained with different rules for words ({found}); choose one with --words.")
     return WordRule.from_name(next(iter(rules))) if rules else None
 
 
@@ -219,7 +219,7 @@ def _rows(
         for number, run in enumerate(runs, start=1):
             of_run = results(run)
             name = of_run[0].system
-            # Runs of one name are told apart by their number.
+            # Runs with the same name are distinguished by a number.
             alone = sum(other.name == run.name for other in runs) == 1
             found.append(mean(of_run, name if alone else f"{name} #{number}", None))
         rows += found
@@ -255,7 +255,7 @@ def _dev_perplexity(metrics: Path) -> float:
         return min(found)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RamifyError(
-            f"{metrics}: does not tell the dev perplexity of every epoch; fetch the folder again, whole."
+            f"{metrics}: the dev perplexity of an epoch is missing or invalid; get a complete copy of the folder."
         ) from error
 
 
@@ -269,5 +269,5 @@ def _settings_but_seed(config: dict[str, Any]) -> str:
             if name not in ("seed", "device", "checkpoint_minutes") and value is not None
         }
     names = ("model", "grammar", "words", "data", "teachers", "ensemble")
-    told = {"settings": settings, **{name: config.get(name) for name in names}}
-    return json.dumps(told, sort_keys=True)
+    described = {"settings": settings, **{name: config.get(name) for name in names}}
+    return json.dumps(described, sort_keys=True)

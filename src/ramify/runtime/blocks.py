@@ -11,13 +11,15 @@ padded to whole blocks (padding.py).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import extending, types
 from numba.extending import models, register_model
 
-from ramify.runtime.padding import BLOCK_BYTES
+from ramify.runtime.padding import BLOCK_BYTES, NARROW_BYTES
 
 _FLAGS = ("reassoc", "contract", "nsz", "arcp")  # as in compilation.py
 
@@ -30,9 +32,9 @@ def intrinsic(function: Any) -> Any:
 class Block(types.Type):
     """The type of a block in compiled code."""
 
-    def __init__(self, dtype: Any) -> None:
-        self.dtype, self.size = dtype, BLOCK_BYTES * 8 // dtype.bitwidth
-        super().__init__(name=f"Block({dtype})")
+    def __init__(self, dtype: Any, size_in_bytes: int = BLOCK_BYTES) -> None:
+        self.dtype, self.size = dtype, size_in_bytes * 8 // dtype.bitwidth
+        super().__init__(name=f"Block({dtype}, {self.size})")
 
 
 @register_model(Block)
@@ -42,9 +44,9 @@ class _BlockModel(models.PrimitiveModel):
         super().__init__(manager, block, ir.VectorType(number, block.size))
 
 
-def _place(context, builder, array_type, array, index):
+def _place(context, builder, block, array_type, array, index):
     data = context.make_array(array_type)(context, builder, array).data
-    vector = context.get_value_type(Block(array_type.dtype))
+    vector = context.get_value_type(block)
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer()), array_type.dtype.bitwidth // 8
 
 
@@ -59,15 +61,44 @@ def block_size(typing_context, array):
     return types.int64(array), generate
 
 
+def _load(block, array):
+    def generate(context, builder, signature, arguments):
+        place, alignment = _place(context, builder, block, signature.args[0], *arguments)
+        return builder.load(place, align=alignment)
+
+    return block(array, types.int64), generate
+
+
 @intrinsic
 def load(typing_context, array, index):
     """The block of a contiguous array that begins at an index, which counts through all dimensions."""
+    return _load(Block(array.dtype), array)
 
+
+@intrinsic
+def load_narrow(typing_context, array, index):
+    """The same for a block of a quarter of the size."""
+    return _load(Block(array.dtype, NARROW_BYTES), array)
+
+
+def _zeros(block, array):
     def generate(context, builder, signature, arguments):
-        place, alignment = _place(context, builder, signature.args[0], *arguments)
-        return builder.load(place, align=alignment)
+        vector = context.get_value_type(block)
+        return ir.Constant(vector, [0.0] * vector.count)
 
-    return Block(array.dtype)(array, types.int64), generate
+    return block(array), generate
+
+
+@intrinsic
+def zeros(typing_context, array):
+    """A block of zeros of the array's type."""
+    return _zeros(Block(array.dtype), array)
+
+
+@intrinsic
+def zeros_narrow(typing_context, array):
+    """The same for a block of a quarter of the size."""
+    return _zeros(Block(array.dtype, NARROW_BYTES), array)
 
 
 @intrinsic
@@ -75,7 +106,7 @@ def store(typing_context, array, index, block):
     """Write a block into a contiguous array."""
 
     def generate(context, builder, signature, arguments):
-        place, alignment = _place(context, builder, signature.args[0], *arguments[:2])
+        place, alignment = _place(context, builder, signature.args[2], signature.args[0], *arguments[:2])
         builder.store(arguments[2], place, align=alignment)
         return context.get_dummy_value()
 
@@ -87,14 +118,29 @@ def filled(typing_context, number):
     """A block of one number."""
 
     def generate(context, builder, signature, arguments):
-        vector = context.get_value_type(signature.return_type)
-        undefined = ir.Constant(vector, ir.Undefined)
-        zero = ir.IntType(32)(0)
-        first = builder.insert_element(undefined, arguments[0], zero)
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
-        return builder.shuffle_vector(first, undefined, everywhere)
+        return _everywhere(builder, context.get_value_type(signature.return_type), arguments[0])
 
     return Block(number)(number), generate
+
+
+def _everywhere(builder, vector, number):
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, number, ir.IntType(32)(0))
+    places = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(first, undefined, places)
+
+
+@intrinsic
+def added_product(typing_context, total, array, index, block):
+    """total + array[index] * block, for an index that counts through all dimensions."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[1])(context, builder, arguments[1]).data
+        number = builder.load(builder.gep(data, [arguments[2]]))
+        factor = _everywhere(builder, context.get_value_type(signature.args[0]), number)
+        return builder.fadd(arguments[0], builder.fmul(factor, arguments[3], flags=_FLAGS), flags=_FLAGS)
+
+    return total(total, array, types.int64, block), generate
 
 
 @intrinsic
@@ -115,3 +161,64 @@ def added(typing_context, a, b):
         return builder.fadd(*arguments, flags=_FLAGS)
 
     return a(a, b), generate
+
+
+@intrinsic
+def subtracted(typing_context, a, b):
+    """a - b"""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fsub(*arguments, flags=_FLAGS)
+
+    return a(a, b), generate
+
+
+@intrinsic
+def larger(typing_context, a, b):
+    """The larger of each two numbers; where a is not a number, b."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.select(builder.fcmp_ordered(">", *arguments), *arguments)
+
+    return a(a, b), generate
+
+
+@intrinsic
+def power_of_two(typing_context, x):
+    """2^x of numbers up to 126; zero where a normal number could not hold it. In float32 correct to 2e-7 of itself.
+
+    2^(k + f) with k whole and f between -1/2 and 1/2: k goes into the exponent, and 2^f is a Taylor polynomial.
+    """
+
+    def generate(context, builder, signature, arguments):
+        (value,) = arguments
+        vector = context.get_value_type(signature.return_type)
+        module, name = builder.module, f"v{vector.count}f{x.dtype.bitwidth}"
+        kind = ir.FunctionType(vector, [vector])
+        if x.dtype is not types.float32:  # which only tests need: as exact as the C library
+            return builder.call(_function(module, kind, f"llvm.exp2.{name}"), [value])
+
+        def constant(number):
+            return ir.Constant(vector, [number] * vector.count)
+
+        vanishes = builder.fcmp_ordered("<", value, constant(-126.0))
+        value = builder.select(vanishes, constant(-126.0), value)
+        whole = builder.call(_function(module, kind, f"llvm.rint.{name}"), [value])
+        rest = builder.fsub(value, whole)
+        result = constant(_TAYLOR[-1])
+        for coefficient in _TAYLOR[-2::-1]:
+            result = builder.fadd(builder.fmul(result, rest, flags=_FLAGS), constant(coefficient), flags=_FLAGS)
+        integers = ir.VectorType(ir.IntType(32), vector.count)
+        exponent = builder.add(builder.fptosi(whole, integers), ir.Constant(integers, [127] * vector.count))
+        bits = builder.shl(exponent, ir.Constant(integers, [23] * vector.count))
+        result = builder.fmul(result, builder.bitcast(bits, vector))
+        return builder.select(vanishes, constant(0.0), result)
+
+    return x(x), generate
+
+
+_TAYLOR = [float(np.float32(math.log(2) ** k / math.factorial(k))) for k in range(8)]
+
+
+def _function(module, kind, name):
+    return module.globals.get(name) or ir.Function(module, kind, name)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-LARGEST_KEPT = 16 * 2**20
+LARGEST_KEPT = 24 * 2**20
 """Larger pieces are given back: kept, those of a grammar with thousands of symbols leave gaps that nothing fits."""
 
 # Parameters of mallopt(3).

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 BLOCK_BYTES = 256
-LINE_BYTES = 64
-"""Of a line of the cache: a multiple of any machine's vectors"""
+NARROW_BYTES = 64
+"""A quarter of a block, a line of the cache: for what is too small to be worth whole blocks"""
 
 
-def padded_size(size: int, dtype: torch.dtype, piece: int = BLOCK_BYTES) -> int:
-    """The size of a row of whole blocks, or other pieces, that has room for the given number of numbers."""
-    numbers = piece // dtype.itemsize
-    return -(-size // numbers) * numbers
+def padded_size(size: int, dtype: torch.dtype, block_bytes: int = BLOCK_BYTES) -> int:
+    """The size of a row of whole blocks that has room for the given number of numbers."""
+    block = block_bytes // dtype.itemsize
+    return -(-size // block) * block
+
+
+def narrow_rows(matrix: Tensor) -> Tensor:
+    """Contiguous matrices (..., rows, size) with rows of whole narrow blocks; a copy has zeros at the ends of rows."""
+    *leading, size = matrix.shape
+    room = padded_size(size, matrix.dtype, NARROW_BYTES)
+    if room == size:
+        return matrix.contiguous()
+    padded = matrix.new_zeros(*leading, room)
+    padded[..., :size] = matrix
+    return padded

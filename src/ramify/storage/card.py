@@ -1,4 +1,4 @@
-"""The model card: what a stranger who finds the folder wants to know."""
+"""The model card: what a reader of the model folder needs to know."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.naming import CONFIG
 from ramify.storage.files import write_atomically
-from ramify.storage.model_files import CARD
+from ramify.storage.model_files import CARD, COMPRESSED
 
 
 def write_card(folder: Path, record: dict[str, Any]) -> None:
@@ -20,15 +20,15 @@ def write_card(folder: Path, record: dict[str, Any]) -> None:
         name: grammar[name] for name in ("nonterminals", "preterminals", "rank", "width", "layers") if name in grammar
     }
     facts = {
-        "Family": config["model"],
+        "Family": config["model"] + _compressed(config.get(COMPRESSED)),
         **({", ".join(sizes).capitalize(): ", ".join(str(size) for size in sizes.values())} if sizes else {}),
-        "Vocabulary": f"{grammar['words']:,} words, `<unk>` among them",
+        "Vocabulary": f"{grammar['words']:,} words, including `<unk>`",
         "Unknown words in training, on dev": ", ".join(
             str(UnknownCount(**config["unknown_words"][name])) for name in ("train", "dev")
         ),
         "Trained on": _data(data["train"]),
         "Epoch chosen by": _data(data["dev"]),
-        "Leaves of trees taken for words": f"`{config['words']}`",
+        "Leaves of trees that are words": f"`{config['words']}`",
         "Tokeniser, normal form, punctuation of text": ", ".join(
             f"`{value}`" for value in (text["tokenise"], text["normal_form"], text["punctuation"]["rule"])
         ),
@@ -43,11 +43,15 @@ def write_card(folder: Path, record: dict[str, Any]) -> None:
         facts["Dev S-F1 of the last epoch (not used in training)"] = f"{record['dev_f1']:.1f}"
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     text = (
-        f"# A model learnt with ramify\n\nNo tree was used to learn it.\n\n| | |\n|---|---|\n{rows}\n\n"
+        f"# A model trained with ramify\n\nNo tree was used to train it.\n\n| | |\n|---|---|\n{rows}\n\n"
         "Parse with it:\n\n```\necho 'the words of a sentence' | ramify parse -m FOLDER\n```\n\n"
-        "`config.json` holds every setting, `metrics.jsonl` one line an epoch.\n"
+        f"`config.json` holds every setting{', `metrics.jsonl` one line an epoch' if record else ''}.\n"
     )
     write_atomically(folder / CARD, text.encode())
+
+
+def _compressed(source: Any) -> str:
+    return f", compressed from {source['model']}" if isinstance(source, dict) else ""
 
 
 def _data(corpus: dict[str, Any]) -> str:

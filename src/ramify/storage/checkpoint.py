@@ -60,7 +60,7 @@ def load_checkpoint(folder: Path, grammar: Model, optimizer: Learner) -> Positio
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     kinds = {name: type(value) for name, value in asdict(Position()).items()}
     if {name: type(value) for name, value in facts.items()} != kinds:
-        raise RamifyError(f"{path}: was written by another version; resume with that one.")
+        raise RamifyError(f"{path}: was written by another version of ramify; resume with that version.")
     return Position(**facts)
 
 

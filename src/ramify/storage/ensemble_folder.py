@@ -46,7 +46,7 @@ class FoundMember:
 def save_ensemble(folder: Path, members: Sequence[StoredMember], word_rule: WordRule | None) -> None:
     """Write a new folder, which appears when it is whole; one that is there must be empty."""
     if folder.exists() and (not folder.is_dir() or contents(folder, ())):
-        raise RamifyError(f"{folder}: is not empty; give another folder for the ensemble.")
+        raise RamifyError(f"{folder}: this folder is not empty; give another one for the ensemble.")
     folder = folder.absolute()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def save_ensemble(folder: Path, members: Sequence[StoredMember], word_rule: Word
         unfinished.chmod(0o755)
         unfinished.rename(folder)
     except OSError as error:
-        raise RamifyError(f"{folder}: cannot be written ({error.strerror}); make room there.") from error
+        raise RamifyError(f"{folder}: cannot be written ({error.strerror}); free some disk space.") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)  # this call made it; it is gone if all went well
 
@@ -86,12 +86,12 @@ def read_ensemble(folder: Path) -> tuple[list[FoundMember], str]:
     config = read_json(path)
     records = config.get(ENSEMBLE) if isinstance(config, dict) else None
     if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise RamifyError(f"{path}: is not of model format {FORMAT}; load it with the version that wrote it.")
+        raise RamifyError(f"{path}: does not have model format {FORMAT}; use the version of ramify that wrote it.")
     if not isinstance(records, list) or not 0 < len(records) <= MOST_MEMBERS:
-        raise RamifyError(f"{path}: does not list the members of an ensemble; fetch the folder again, whole.")
+        raise RamifyError(f"{path}: the list of members is missing or invalid; get a complete copy of the folder.")
     words = config.get("words")
     if not isinstance(words, str):
-        raise RamifyError(f"{path}: does not say which leaves of trees are words; fetch the folder again, whole.")
+        raise RamifyError(f"{path}: the rule for words is missing or invalid; get a complete copy of the folder.")
     try:
         WordRule.from_name(words)
     except RamifyError as error:
@@ -104,12 +104,12 @@ def _member(folder: Path, path: Path, record: Any) -> FoundMember:
     name, weight, place = record.get("name"), record.get("weight"), record.get("folder")
     known = isinstance(name, str) and type(weight) in (int, float) and isinstance(place, str)
     if not known or not 0 < float(weight) < float("inf") or not _MEMBER.fullmatch(place):
-        raise RamifyError(f"{path}: does not list the members of an ensemble; fetch the folder again, whole.")
+        raise RamifyError(f"{path}: the list of members is missing or invalid; get a complete copy of the folder.")
     member = folder / place
     if not member.resolve().is_relative_to(folder.resolve()):
-        raise RamifyError(f"{member}: leads out of the model folder; put the member itself there.")
+        raise RamifyError(f"{member}: is a link to a place outside the model folder; copy the member into the folder.")
     if checksum(member) != record.get("sha256"):
-        raise RamifyError(f"{member}: is not the member that was saved here; fetch the folder again, whole.")
+        raise RamifyError(f"{member}: differs from the member that was saved here; get a complete copy of the folder.")
     return FoundMember(name, float(weight), member)
 
 

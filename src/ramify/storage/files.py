@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ramify.errors import RamifyError
 from ramify.storage.locks import LOCK, locked_file
@@ -46,26 +46,28 @@ def remove_unfinished(folder: Path, names: Container[str]) -> None:
 def check_place(path: Path) -> None:
     """Refuse, before the work is done, a file that could not be written into its folder."""
     if not path.parent.is_dir():
-        raise RamifyError(f"{path}: there is no folder {path.parent}; make it first.")
+        raise RamifyError(f"{path}: the folder {path.parent} does not exist; create it first.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise RamifyError(f"{path}: nothing can be written into {path.parent}; check its permissions.")
+        raise RamifyError(f"{path}: {path.parent} is not writable; check its permissions.")
 
 
 def place_for(out: Path, overwrite: bool) -> Path:
-    """Where to write what the user wants in `out`, told before the work: a link stays, and its target is written.
+    """Where to write `out`, checked before the work: a link stays, and its target is written.
 
     Refused is what could not be written or, without `overwrite`, would replace something.
     """
     if out == Path("-"):
-        raise RamifyError("-: --out takes the name of a file; commands that can print do so without --out.")
+        raise RamifyError("-: --out needs the name of a file; to print to standard output, leave out --out.")
     if out.exists() and not out.is_file():
-        raise RamifyError(f"{out}: is {'a folder' if out.is_dir() else 'not a plain file'}; give the name of a file.")
+        raise RamifyError(
+            f"{out}: this is {'a folder' if out.is_dir() else 'not a regular file'}; give the name of a file."
+        )
     place = Path(os.path.realpath(out)) if out.is_symlink() else out
     if place.is_symlink():
-        raise RamifyError(f"{out}: is a link that leads back to itself; give the name of a file.")
+        raise RamifyError(f"{out}: this link points to itself; give the name of a file.")
     check_place(place)
     if place.exists() and not overwrite:
-        raise RamifyError(f"{out}: is there already; give another name, or --overwrite to replace it.")
+        raise RamifyError(f"{out}: this file already exists; give another name, or --overwrite to replace it.")
     return place
 
 
@@ -79,11 +81,18 @@ def locked_place(out: Path, overwrite: bool) -> Iterator[Path]:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The whole new content or, if anything fails or the machine stops, what was there before."""
+    with written_whole(path) as handle:
+        handle.write(data)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to write into, which becomes `path` when this context ends; if anything fails, nothing is left of it."""
     temporary = None
     try:
         temporary, descriptor = _new_file_beside(path)
         with os.fdopen(descriptor, "wb") as handle:
-            handle.write(data)
+            yield handle
             handle.flush()
             os.fsync(handle.fileno())
         temporary.replace(path)
@@ -93,7 +102,7 @@ def write_atomically(path: Path, data: bytes) -> None:
                 temporary.unlink(missing_ok=True)
         if not isinstance(error, OSError):
             raise
-        raise RamifyError(f"{path}: cannot be written ({error.strerror}); check space and permissions.") from error
+        raise RamifyError(f"{path}: cannot be written ({error.strerror}); check disk space and permissions.") from error
 
 
 def _new_file_beside(path: Path) -> tuple[Path, int]:

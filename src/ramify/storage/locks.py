@@ -45,7 +45,7 @@ def locked_folder(folder: Path, patience: float = 0.0) -> Iterator[int]:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise RamifyError(
-                f"{folder}: cannot be made ({error.strerror}); check the path and its permissions."
+                f"{folder}: cannot be created ({error.strerror}); check the path and its permissions."
             ) from error
 
     try:
@@ -71,7 +71,7 @@ def check_unlocked(folder: Path) -> None:
 
 
 def _in_use(out: Path) -> RamifyError:
-    return RamifyError(f"{out}: another process of ramify is writing there; wait until it ends, or give another --out.")
+    return RamifyError(f"{out}: another ramify process is writing to it; wait until it ends, or give another --out.")
 
 
 @contextmanager
@@ -128,14 +128,14 @@ def _opened(path: Path, out: Path) -> int:
         raise
     except OSError as error:
         if path.is_symlink():
-            raise RamifyError(f"{path}: is a link, and links are not followed there; remove it.") from error
+            raise RamifyError(f"{path}: this is a link, which is not followed; remove it.") from error
         raise RamifyError(
-            f"{out}: nothing can be written there, {path.name} cannot be opened ({error.strerror}); check its "
+            f"{out}: cannot be written because {path.name} cannot be opened ({error.strerror}); check its "
             "permissions, or give another --out."
         ) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise RamifyError(f"{path}: is not a plain file; remove it, or give another --out.")
+        raise RamifyError(f"{path}: this is not a regular file; remove it, or give another --out.")
     return descriptor
 
 
@@ -143,7 +143,7 @@ def _take(descriptor: int, out: Path) -> bool:
     """Lock the open file; False if another process has it."""
     try:
         if fcntl is None:
-            raise OSError(errno.ENOSYS, "this system has none")
+            raise OSError(errno.ENOSYS, "this system has no file locks")
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
@@ -151,7 +151,7 @@ def _take(descriptor: int, out: Path) -> bool:
         if error.errno not in _UNSUPPORTED:
             raise RamifyError(f"{out}: cannot be locked ({error.strerror}); give another --out.") from error
         warnings.warn(
-            f"{out}: cannot be locked ({error.strerror}); make sure that no other process writes there.",
+            f"{out}: cannot be locked ({error.strerror}); make sure that no other process writes to it.",
             RamifyWarning,
             stacklevel=2,
         )

@@ -30,6 +30,8 @@ WORDS_CHECKSUM = "vocabulary"
 """Kept with the weights: which row belongs to which word"""
 LEARNT_FROM_TEXT = "text"
 """Stands for the rule for words where there were no trees"""
+COMPRESSED = "compressed_from"
+"""Where the config of a compressed model names the first one"""
 _SMALL = 1 << 16
 
 
@@ -40,15 +42,19 @@ def part(folder: Path, name: str, largest: int | None = None) -> Path:
         if name == CONFIG:
             check_model(folder)
         if name == WEIGHTS:
-            raise RamifyError(f"{folder}: has no {name}; its training may have ended before the first epoch did.")
-        raise RamifyError(f"{folder}: has no {name}; fetch the folder again, whole.")
+            raise RamifyError(
+                f"{folder}: has no {name}; if training stopped before the end of the first epoch, resume it."
+            )
+        raise RamifyError(f"{folder}: has no {name}; get a complete copy of the folder.")
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise RamifyError(f"{path}: leads out of the model folder; put the file itself there.")
+        raise RamifyError(f"{path}: is a link to a place outside the model folder; copy the file into the folder.")
     if not path.is_file():
-        raise RamifyError(f"{path}: is not a plain file; fetch the folder again, whole.")
+        raise RamifyError(f"{path}: this is not a regular file; get a complete copy of the folder.")
     largest = LARGEST_FILES.get(name, largest)
     if largest is not None and path.stat().st_size > largest:
-        raise RamifyError(f"{path}: is larger than {largest:,} bytes, the most that this model may have there.")
+        raise RamifyError(
+            f"{path}: is larger than {largest:,} bytes, the limit for this model; get a complete copy of the folder."
+        )
     return path
 
 
@@ -57,13 +63,17 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = part(folder, CONFIG)
     config = read_json(path)
     if not isinstance(config, dict) or config.get("format") is True or config.get("format") != FORMAT:
-        raise RamifyError(f"{path}: is not of model format {FORMAT}; load it with the version that wrote it.")
+        raise RamifyError(f"{path}: does not have model format {FORMAT}; use the version of ramify that wrote it.")
     grammar, model = config.get("grammar"), config.get("model")
     known = isinstance(model, str) and model in FAMILIES and isinstance(grammar, dict)
     if isinstance(model, str) and model not in FAMILIES:
-        raise RamifyError(f"{path}: the family {model[:40]!r} is not known; import or install what registers it.")
+        raise RamifyError(
+            f"{path}: the family {model[:40]!r} is unknown; import or install the package that registers it."
+        )
     if not known or not isinstance(config.get("words"), str):
-        raise RamifyError(f"{path}: does not describe a model this version knows.")
+        raise RamifyError(
+            f"{path}: does not describe a model that this version knows; get a complete copy of the folder."
+        )
     for name in ("nonterminals", "preterminals", "rank", "words", "embedding", "width", "layers", "latent"):
         value = config["grammar"].get(name, 0 if name == "words" else 1)
         lowest = 0 if name == "latent" else 1

@@ -17,6 +17,7 @@ from ramify.corpus.vocabulary import LONGEST_LINE, Vocabulary
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES, Model
 from ramify.models.batches import check_tables_fit
+from ramify.models.td_pcfg import TDPCFG
 from ramify.naming import CONFIG
 from ramify.runtime.shapes import only_shapes
 from ramify.storage.files import contents, write_json
@@ -35,7 +36,7 @@ from ramify.storage.model_files import (
     read_config,
     read_json,
 )
-from ramify.storage.tensors import load_tensors, save_tensors, shapes_of
+from ramify.storage.tensors import exact_half, load_tensors, save_tensors, shapes_of
 
 
 @dataclass(frozen=True)
@@ -59,21 +60,22 @@ def load_model(folder: Path, device: torch.device) -> StoredModel:
     vocabulary = Vocabulary.load(part(folder, VOCABULARY, words * LONGEST_LINE), rules.normal_form, words)
     if len(vocabulary) != words:
         raise RamifyError(
-            f"{folder / VOCABULARY}: holds {len(vocabulary):,} words, but {CONFIG} speaks of "
-            f"{words:,}; one of them belongs to another model."
+            f"{folder / VOCABULARY}: contains {len(vocabulary):,} words, but {CONFIG} says "
+            f"{words:,}; use the files of one model."
         )
     model = empty_model(folder, config)
     weights, facts = load_tensors(part(folder, WEIGHTS), shapes_of(model.state_dict()), LARGEST_HEADER)
     # Older models have no checksum of their words.
     if facts.get(WORDS_CHECKSUM, vocabulary.checksum) != vocabulary.checksum:
         raise RamifyError(
-            f"{folder / VOCABULARY}: its checksum does not fit {WEIGHTS}: it was changed, or belongs to another model; "
-            "fetch the folder again, whole."
+            f"{folder / VOCABULARY}: its checksum does not match {WEIGHTS}; it was changed or belongs to another "
+            "model, so "
+            "get a complete copy of the folder."
         )
     if facts.get(CONFIG, _config_checksum(config)) != _config_checksum(config):
-        raise RamifyError(f"{folder / CONFIG}: was changed after the training; fetch the folder again, whole.")
+        raise RamifyError(f"{folder / CONFIG}: was changed after training; get a complete copy of the folder.")
     if SPELLING in facts and facts[SPELLING] != _file_checksum(part(folder, SPELLING)):
-        raise RamifyError(f"{folder / SPELLING}: belongs to another model; fetch the folder again, whole.")
+        raise RamifyError(f"{folder / SPELLING}: belongs to another model; get a complete copy of the folder.")
     model.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
     spelling = Spelling.load(part(folder, SPELLING)) if (folder / SPELLING).exists() else None
@@ -96,7 +98,10 @@ def write_weights(folder: Path, stored: StoredModel) -> None:
     facts = {WORDS_CHECKSUM: stored.vocabulary.checksum, CONFIG: _config_checksum(read_config(folder))}
     if stored.spelling is not None:
         facts[SPELLING] = _file_checksum(folder / SPELLING)
-    save_tensors(folder / WEIGHTS, stored.model.state_dict(), facts)
+    weights = stored.model.state_dict()
+    if isinstance(stored.model, TDPCFG):  # which a compressed grammar is
+        weights = {name: exact_half(tensor) for name, tensor in weights.items()}
+    save_tensors(folder / WEIGHTS, weights, facts)
 
 
 def _config_checksum(config: dict[str, Any]) -> str:
@@ -116,9 +121,11 @@ def save_model(folder: Path, description: dict[str, Any], stored: StoredModel, o
         inside = contents(folder, FILES)
         if inside and not (overwrite and holds_model(folder)):
             other = (
-                "; give another folder, or overwrite" if holds_model(folder) else " and holds no model; give another"
+                "; give another one, or overwrite"
+                if holds_model(folder)
+                else " and contains no model; give another one"
             )
-            raise RamifyError(f"{folder}: is not empty{other}.")
+            raise RamifyError(f"{folder}: this folder is not empty{other}.")
         write_description(folder, description, stored)
         write_weights(folder, stored)
         kept = {CONFIG, VOCABULARY, WEIGHTS}
@@ -135,7 +142,9 @@ def empty_model(folder: Path, config: dict[str, Any]) -> Model:
         with only_shapes():
             model = FAMILIES[config["model"]](**config["grammar"])
     except Exception as error:  # whatever a family, which may come from outside, makes of a strange config
-        raise RamifyError(f"{path}: does not describe a model this version knows ({error}).") from error
+        raise RamifyError(
+            f"{path}: does not describe a model that this version knows ({error}); get a complete copy of the folder."
+        ) from error
     check_tables_fit(model, f"{path}: ")
     return model
 

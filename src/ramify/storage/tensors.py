@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -23,6 +24,8 @@ LARGEST_HEADER = 100_000_000
 """The limit of the format; checkpoints keep the metrics of every epoch there"""
 LARGEST_HOLE = 1 << 24
 """Bytes; smaller files may be stored in any way"""
+STORED = ("F32", "F16")
+"""Types of numbers in a file, by the names of the format; F16 where it holds them exactly"""
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -46,35 +49,36 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any
 def load_tensors(
     path: Path, expected: Shapes, largest_header: int = LARGEST_HEADER
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save_tensors` wrote; names and shapes are compared with `expected` before anything is allocated."""
+    """What `save_tensors` wrote, as float32; names and shapes are compared with `expected` before memory is taken."""
     _check_file(path, largest_header)
     _check_memory(path, expected)
     try:
         with safe_open(path, framework="pt") as handle:
             slices = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
-            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() == "F32"}
+            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() in STORED}
             if found != dict(expected):
                 wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
                 raise RamifyError(
-                    f"{path}: does not fit the folder's config; {wrong[0]} has the wrong shape or type, or is missing."
+                    f"{path}: does not match config.json: {wrong[0]} is missing or has another shape or type."
                 )
             tensors = {name: handle.get_tensor(name) for name in expected}
             seal = json.loads((handle.metadata() or {}).get(SEAL, "{}"))
     except (OSError, SafetensorError, ValueError, RecursionError) as error:
-        raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}).") from error
+        raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}); get another copy.") from error
     except (MemoryError, RuntimeError) as error:
-        raise RamifyError(f"{path}: does not fit into memory; use a machine with more of it.") from error
+        raise RamifyError(f"{path}: does not fit into memory; use a machine with more memory.") from error
     facts = str(seal.get("facts")) if isinstance(seal, dict) else ""
     if not isinstance(seal, dict) or seal.get("sha256") != _checksum(tensors, facts):
-        raise RamifyError(f"{path}: its checksum does not fit its content; it is damaged, so fetch or train it again.")
+        raise RamifyError(f"{path}: is damaged, because its checksum does not match; get another copy, or train again.")
     for name, tensor in tensors.items():
         if not bool(tensor.isfinite().all()):
-            raise RamifyError(f"{path}: {name} holds numbers that are not finite; the model is broken.")
+            raise RamifyError(f"{path}: {name} contains numbers that are not finite; get another copy, or train again.")
     try:
-        told = json.loads(facts)
+        metadata = json.loads(facts)
     except (ValueError, RecursionError) as error:
-        raise RamifyError(f"{path}: is damaged; its metadata cannot be read.") from error
-    return tensors, told if isinstance(told, dict) else {}
+        raise RamifyError(f"{path}: is damaged, because its metadata cannot be read; get another copy.") from error
+    as_float = {name: tensor.float() for name, tensor in tensors.items()}
+    return as_float, metadata if isinstance(metadata, dict) else {}
 
 
 def _check_file(path: Path, largest_header: int) -> None:
@@ -90,7 +94,8 @@ def _check_file(path: Path, largest_header: int) -> None:
     on_disk = 512 * getattr(found, "st_blocks", 0)  # 0 where the file system does not say
     if found.st_size > LARGEST_HOLE and 0 < on_disk < found.st_size // 16:
         raise RamifyError(
-            f"{path}: claims {found.st_size:,} bytes, of which {on_disk:,} are on disk; fetch the file again, whole."
+            f"{path}: should have {found.st_size:,} bytes, but only {on_disk:,} are on disk; get a complete copy "
+            "of the file."
         )
 
 
@@ -99,9 +104,15 @@ def _check_memory(path: Path, expected: Shapes) -> None:
     needed, free = 4 * sum(map(math.prod, expected.values())), psutil.virtual_memory().available
     if needed > free:
         raise RamifyError(
-            f"{path}: needs {needed / 2**30:.1f} GB of memory, and {free / 2**30:.1f} GB are free; use a machine "
+            f"{path}: needs {needed / 2**30:.1f} GB of memory, but only {free / 2**30:.1f} GB are free; use a machine "
             "with more of it."
         )
+
+
+def exact_half(tensor: Tensor) -> Tensor:
+    """The tensor as float16 where that changes no number, else as it is."""
+    half = tensor.half()
+    return half if torch.equal(half.to(tensor.dtype), tensor) else tensor
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:

@@ -11,24 +11,12 @@ import math
 
 import numpy as np
 
+from ramify.runtime.blocks import added_product, load, load_narrow, multiplied, store, zeros, zeros_narrow
 from ramify.runtime.compilation import compiled
+from ramify.runtime.padding import BLOCK_BYTES, NARROW_BYTES
 
 # One over anything below would overflow a float32.
 _SMALLEST = float(np.finfo(np.float32).tiny)
-
-
-@compiled
-def _add_product(total, weight, a, b):
-    for k in range(total.shape[0]):
-        total[k] += weight * a[k] * b[k]
-
-
-@compiled
-def _add_products(total, weights, a0, b0, a1, b1, a2, b2, a3, b3):
-    # Four at a time: the sums are loaded and stored less often, and more loads are under way at once.
-    w0, w1, w2, w3 = weights
-    for k in range(total.shape[0]):
-        total[k] += (w0 * a0[k] * b0[k] + w1 * a1[k] * b1[k]) + (w2 * a2[k] * b2[k] + w3 * a3[k] * b3[k])
 
 
 @compiled
@@ -70,21 +58,28 @@ def relative_weights(count, terms, a_rows, b_rows, number):
 def weighted_sum(total, count, terms, a, a_rows, a_column, b, b_rows, b_column):
     """total = sum over `count` terms of exp(terms[t]) a[a_rows[t]] * b[b_rows[t]], scaled; gives its log scale.
 
-    Of a and b as many columns are taken as `total` has, from `a_column` and `b_column` on. Overwrites the terms.
+    Of a and b as many columns are taken as `total` has, from `a_column` and `b_column` on: whole narrow blocks, which
+    stay in registers for all terms. Overwrites the terms.
     """
-    total[:] = 0
-    number = total.dtype.type
-    kept, peak = relative_weights(count, terms, a_rows, b_rows, number)
-    a_end, b_end = a_column + total.shape[0], b_column + total.shape[0]
-    fours = kept - kept % 4
-    for t in range(0, fours, 4):
-        _add_products(
-            total, (number(terms[t]), number(terms[t + 1]), number(terms[t + 2]), number(terms[t + 3])),
-            a[a_rows[t], a_column:a_end], b[b_rows[t], b_column:b_end],
-            a[a_rows[t + 1], a_column:a_end], b[b_rows[t + 1], b_column:b_end],
-            a[a_rows[t + 2], a_column:a_end], b[b_rows[t + 2], b_column:b_end],
-            a[a_rows[t + 3], a_column:a_end], b[b_rows[t + 3], b_column:b_end],
-        )  # fmt: skip
-    for t in range(fours, kept):
-        _add_product(total, number(terms[t]), a[a_rows[t], a_column:a_end], b[b_rows[t], b_column:b_end])
+    kept, peak = relative_weights(count, terms, a_rows, b_rows, total.dtype.type)
+    block, narrow = BLOCK_BYTES // total.itemsize, NARROW_BYTES // total.itemsize
+    a_size, b_size, size = a.shape[1], b.shape[1], total.shape[0]
+    for t in range(kept):
+        a_rows[t], b_rows[t] = a_rows[t] * a_size + a_column, b_rows[t] * b_size + b_column
+    weights = np.empty(kept, total.dtype)
+    weights[:] = terms[:kept]
+    k = 0
+    while k + block <= size:
+        run = zeros(total)
+        for t in range(kept):
+            run = added_product(run, weights, t, multiplied(load(a, a_rows[t] + k), load(b, b_rows[t] + k)))
+        store(total, k, run)
+        k += block
+    while k < size:
+        rest = zeros_narrow(total)
+        for t in range(kept):
+            x, y = load_narrow(a, a_rows[t] + k), load_narrow(b, b_rows[t] + k)
+            rest = added_product(rest, weights, t, multiplied(x, y))
+        store(total, k, rest)
+        k += narrow
     return peak + normalise_row(total)

@@ -90,6 +90,22 @@ class Rules(ABC):
     def expected_children(self) -> Tensor:
         """(n, m) how many of each symbol a nonterminal is expected to have as children, in float64."""
 
+    @torch.no_grad()
+    def rule_cosine(self) -> float | None:
+        """The mean cosine between the rules p(children | A) of two nonterminals: 1 where all have the same rules.
+
+        None where fewer than two nonterminals have rules. The cosines of all pairs sum to the square of a sum of unit
+        vectors, less one for each vector with itself.
+        """
+        total, count = torch.zeros_like(self.binary_of(0)), 0
+        for parent in range(self.nonterminals):
+            rules = self.binary_of(parent)
+            length = float(rules.norm())
+            if length > 0:
+                total += rules / length
+                count += 1
+        return mean_cosine(float(total.square().sum()), count)
+
     @abstractmethod
     def strongest(self, parent: int, count: int = 10, weights: Tensor | None = None, block: int = 128) -> list[Rule]:
         """The most probable rules of one nonterminal, best first; rules without probability are left out.
@@ -244,6 +260,11 @@ def rules_at(parent: int, probabilities: Tensor, places: Tensor, m: int) -> list
     """The rules at some places of a table (m, m) of one nonterminal, without those of probability zero."""
     pairs = zip(probabilities.tolist(), places.tolist(), strict=True)
     return [Rule(parent, at // m, at % m, value) for value, at in pairs if value > 0]
+
+
+def mean_cosine(square: float, vectors: int) -> float | None:
+    """Between two of some unit vectors, by the square of the length of their sum."""
+    return None if vectors < 2 else min(1.0, max(-1.0, (square - vectors) / (vectors * (vectors - 1))))
 
 
 def cumulative(log_probabilities: Tensor) -> NDArray[np.float64]:

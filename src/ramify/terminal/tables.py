@@ -84,7 +84,7 @@ def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
     for result in evaluations:
         if result.run_f1:
             best = result.best_by_dev_likelihood
-            chosen = f"; by dev likelihood the best is {best}" if best else ""
+            chosen = f"; best by dev likelihood: {best}" if best else ""
             yield (
                 f"{result.system}: S-F1 {result.scores.sentence_f1:.2f} {shown('±')} {result.f1_std:.2f} over "
                 f"{len(result.run_f1)} runs, max {result.f1_max:.2f}{chosen}"
@@ -101,8 +101,8 @@ def failure_lines(
         if result.failures:
             counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
             named = {reason: [f"sentence {number}" for number in found] for reason, found in result.failures.items()}
-            told = failures_told(counts, named, sentences)
-            yield f"{result.system}: {told} {consequence}"
+            failures = failures_told(counts, named, sentences)
+            yield f"{result.system}: {failures} {consequence}"
         if result.in_log_space:
             yield f"{result.system}: {log_space_told(result.in_log_space)}"
 
@@ -171,13 +171,15 @@ def _agreement_table(evaluations: Sequence[Evaluation]) -> Table:
 
 
 def _usage_table(evaluations: Sequence[Evaluation]) -> Table:
-    heads = ("nonterminals used", "in 90 %", "entropy (bits)", "preterminals used", "in 90 %", "entropy (bits)")
+    heads = ["nonterminals used", "in 90 %", "entropy (bits)", "preterminals used", "in 90 %", "entropy (bits)"]
+    heads += ["rule cosine"] if any(result.rule_cosine is not None for result in evaluations) else []
     table = _table("system", *heads, title="Symbols in the predicted trees")
     for result in evaluations:
         cells = []
         for used in (result.nonterminals_used, result.preterminals_used):
             cells += ["", "", ""] if used is None else [str(used.used), str(used.carrying), f"{used.entropy:.2f}"]
-        table.add_row(escape(result.system), *cells)
+        cells.append("" if result.rule_cosine is None else f"{result.rule_cosine:.3f}")
+        table.add_row(escape(result.system), *cells[: len(heads)])
     return table
 
 

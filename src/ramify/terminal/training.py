@@ -70,14 +70,12 @@ class _TrainingDisplay:
         done = now.epoch - 1 + share
         if self.pace.measure(done):
             expected = duration(self.pace.seconds_for(self.epochs - done))
-            self._print(
-                f"time    about {expected} for the rest, by the pace of the first steps; dev sentences come on top"
-            )
+            self._print(f"time    about {expected} left, estimated from the first steps, without dev evaluation")
         status = f"{now.sentences_per_second:.0f} sentences/s"
         if self.shows_perplexity:
             status += f", perplexity {now.perplexity:.1f}"
         if share == 1:
-            status += ", judging dev sentences"
+            status += ", evaluating on dev"
         elif self.pace.is_known:
             status += f", {duration(self.pace.seconds_for(self.epochs - done))} left"
         epoch = f"{now.epoch}/{self.epochs}"
@@ -101,7 +99,7 @@ class _TrainingDisplay:
             self._print(line)
         if (winner := verdict.lost_to) is not None:
             self._note(
-                f"on dev the trees of this model are worse than {winner} branching, which needs no training. More "
+                f"on dev, the trees of this model score below {winner} branching, which needs no training. More "
                 "text, another seed or other settings may help."
             )
 
@@ -154,18 +152,18 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     """What is known before the first step."""
     parts = [f"{summary.read:,} sentences read", f"{summary.used:,} used"]
     if summary.held_out:
-        parts.append(f"{summary.held_out:,} held out to choose the model by")
+        parts.append(f"{summary.held_out:,} held out as dev set")
     if summary.dropped:
         reasons = [f"{count:,} {reason}" for reason, count in summary.dropped.items()]
-        told = ", ".join(reasons if len(reasons) > 1 else summary.dropped)
-        parts.append(f"{sum(summary.dropped.values()):,} dropped ({told})")
+        listed = ", ".join(reasons if len(reasons) > 1 else summary.dropped)
+        parts.append(f"{sum(summary.dropped.values()):,} dropped ({listed})")
     if summary.blank_lines:
         parts.append(f"{summary.blank_lines:,} blank lines skipped")
     yield f"data    {Path(summary.source).name}: {', '.join(parts)}"
     if not summary.held_out:
-        trees = ", with trees, which are scored but choose nothing" if summary.dev_has_trees else ""
+        trees = ", with trees, used only for scores" if summary.dev_has_trees else ""
         yield f"dev     {Path(summary.dev_source).name}: {summary.dev:,} sentences{trees}"
-    yield f"words   {summary.words:,} to train on, {summary.vocabulary:,} different ones in the vocabulary"
+    yield f"words   {summary.words:,} in training, {summary.vocabulary:,} in the vocabulary"
     rule = f"; words seen fewer than {summary.min_count} times are unknown" if summary.min_count > 1 else ""
     yield f"unknown {summary.unknown} in training, {summary.dev_unknown} on dev{rule}"
     sizes = "".join(f", {name} {size:,}" for name, size in summary.sizes.items())
@@ -174,7 +172,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"focus   {summary.focus:g} on the spans of {', '.join(summary.teachers)}"
     elif summary.teachers:
         yield f"learns  the spans of {', '.join(summary.teachers)}"
-    done = f", {summary.epochs_done:,} done before" if summary.epochs_done else ""
+    done = f", {summary.epochs_done:,} already done" if summary.epochs_done else ""
     yield f"epochs  {summary.epochs:,} at most{done}"
 
 

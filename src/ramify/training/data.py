@@ -13,7 +13,8 @@ from ramify.corpus.cleaning import NormalForm, WordRule, warn_of_absent_tags
 from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
-from ramify.corpus.reading import TEXT_WORDS, Corpus, corpus_of, learn_splitter, read_sentences, split_paths
+from ramify.corpus.reading import TEXT_WORDS, Corpus, corpus_of, kind_of, learn_splitter, read_sentences, split_paths
+from ramify.corpus.rows import TABLES
 from ramify.corpus.spelling import Spelling
 from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
@@ -23,7 +24,7 @@ from ramify.storage.model_files import LEARNT_FROM_TEXT
 from ramify.training.settings import Settings
 
 HELD_OUT_EVERY = 20
-"""Without a dev set every so many-th sentence is held out to choose the model by."""
+"""Without a dev set, one in this many sentences is held out."""
 _SEEN = 1000
 _MOSTLY = 0.2
 
@@ -55,7 +56,7 @@ class Data:
         }
 
     def describe(self) -> dict[str, Any]:
-        """In terms of JSON: what a model's config tells about its data."""
+        """In terms of JSON: what the config of a model records about its data."""
         return {
             "words": LEARNT_FROM_TEXT if self.word_rule is None else str(self.word_rule),
             "text": self.text_rules.as_record(),
@@ -78,10 +79,12 @@ class Data:
 def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     """Read, clean and split; the vocabulary is counted before any sentence is dropped for its length."""
     kind, normal_form = cast("Kind", settings.input), cast("NormalForm", settings.normal_form)
-    rules = TextRules(settings.tokenise, Punctuation(keep=settings.punctuation == "keep"), normal_form)
+    rules = TextRules(settings.tokenise, Punctuation.named(settings.punctuation), normal_form)
     if not isinstance(data, str | Path | Corpus):
-        if settings.split_sentences or settings.input in ("brackets", "conllu"):
-            raise RamifyError("Sentences in a list are split already and have no format; leave out that setting.")
+        if settings.split_sentences or settings.column or settings.input not in ("auto", "text"):
+            raise RamifyError(
+                "A list of sentences needs no splitting and has no format; leave out split_sentences, column and input."
+            )
         data = corpus_of(data, rules)
     if not isinstance(data, Corpus):
         folder = split_paths(data) if Path(data).is_dir() else {}
@@ -91,10 +94,11 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
         if settings.split_sentences:
             if Path(data).exists() and not (Path(data).is_file() or Path(data).is_dir()):
                 raise RamifyError(
-                    f"{data}: can be read only once, and --split-sentences reads it twice; write it to a file first."
+                    f"{data}: --split-sentences must read the data twice, which needs a regular file; save it to "
+                    "one first."
                 )
-            rules = replace(rules, splitter=learn_splitter(data, split))
-        data = read_sentences(data, kind, split, rules)
+            rules = replace(rules, splitter=learn_splitter(data, split, kind, settings.column))
+        data = read_sentences(data, kind, split, rules, settings.column)
     word_rule: WordRule | None = None
     if data.has_trees:
         word_rule, punctuation = _rules_of_trees(data, settings)
@@ -113,14 +117,14 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     else:
         if not isinstance(dev, str | Path | Corpus):
             dev = corpus_of(dev, rules, "dev sentences")
-        dev = dev if isinstance(dev, Corpus) else read_sentences(dev, kind, text_rules=rules)
+        dev = dev if isinstance(dev, Corpus) else _read_dev(dev, kind, rules, settings.column)
         rule_of_dev = (word_rule or word_rule_for(dev)) if dev.has_trees else TEXT_WORDS
         dev_set = dev.words_only(rule_of_dev)
     counts = count_words((p.words for p in train.parses), normal_form)
     min_count = settings.min_count or _default_min_count(counts, settings.vocabulary, train.has_trees)
     vocabulary = Vocabulary.from_counts(counts, settings.vocabulary, normal_form, min_count)
     if len(vocabulary) == 1 and min_count > 1:
-        raise RamifyError(f"{train.source}: no word is there {min_count} times or more; lower min_count.")
+        raise RamifyError(f"{train.source}: no word occurs {min_count} times or more; lower min_count.")
     spelling = Spelling.learnt_from(word for word, _ in counts.most_common() if word != UNKNOWN)
     train, dev_set = train.of_lengths(2, settings.max_length), dev_set.of_lengths(2)
     _check_lengths(train, dev_set, held_out, settings.max_length)
@@ -135,7 +139,7 @@ def _check_lengths(train: Corpus, dev: Corpus, held_out: bool, longest: int) -> 
     """Refuse data of which too little is left once sentences without a tree are dropped."""
     if not train.parses and held_out and any(len(parse) <= longest for parse in dev.parses):
         raise RamifyError(
-            f"{train.source}: every sentence of 2 to {longest} words is held out to choose the model by, and none is "
+            f"{train.source}: all sentences of 2 to {longest} words are held out as the dev set, and none is "
             "left to train on; give more sentences, or a dev set."
         )
     if not train.parses:
@@ -145,11 +149,10 @@ def _check_lengths(train: Corpus, dev: Corpus, held_out: bool, longest: int) -> 
         )
     if not dev.parses and held_out:
         raise RamifyError(
-            f"{dev.source}: no sentence held out to choose the model by has 2 words or more; give more sentences, or "
-            "a dev set."
+            f"{dev.source}: no sentence held out as the dev set has 2 words or more; give more sentences, or a dev set."
         )
     if not dev.parses:
-        raise RamifyError(f"{dev.source}: no dev sentence has 2 words or more; give more or longer ones.")
+        raise RamifyError(f"{dev.source}: no dev sentence has 2 words or more; give longer sentences.")
 
 
 def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -> int:
@@ -160,9 +163,9 @@ def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -
 
 def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctuation]:
     if settings.split_sentences:
-        raise RamifyError(f"{data.source}: holds trees, already split into sentences; leave out --split-sentences.")
-    if settings.punctuation == "keep":
-        raise RamifyError(f"{data.source}: holds trees; keep their punctuation with words = none.")
+        raise RamifyError(f"{data.source}: contains trees, already split into sentences; leave out --split-sentences.")
+    if settings.punctuation != "remove":
+        raise RamifyError(f"{data.source}: contains trees; choose their words with the setting words, not punctuation.")
     if settings.words == "auto":
         rule = word_rule_for(data)
     else:
@@ -171,16 +174,24 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
     return rule, Punctuation.from_trees(data.parses, rule)
 
 
+def _read_dev(dev: str | Path, kind: Kind, rules: TextRules, column: str | None) -> Corpus:
+    """The dev set, which may have trees though the training sentences are rows of a table."""
+    is_table = kind_of(Path(dev)) in TABLES if kind == "auto" and Path(dev).is_file() else True
+    return read_sentences(dev, kind, text_rules=rules, column=column if is_table else None)
+
+
 def _check_text(data: Corpus, settings: Settings) -> None:
     if settings.words != "auto":
-        because = "CoNLL-U, so UPOS tells" if data.kind == "conllu" else "text, so no tags tell"
-        raise RamifyError(f"{data.source}: is {because} which tokens are words; leave out the setting words.")
+        because = "CoNLL-U, where UPOS decides" if data.kind == "conllu" else "text, where no tags decide"
+        raise RamifyError(f"{data.source}: contains {because} which tokens are words; leave out the setting words.")
     if data.kind == "conllu" and settings.split_sentences:
-        raise RamifyError(f"{data.source}: holds CoNLL-U, already split into sentences; leave out --split-sentences.")
+        raise RamifyError(
+            f"{data.source}: contains CoNLL-U, already split into sentences; leave out --split-sentences."
+        )
     seen = data.parses[:_SEEN]
     scripts = [script for parse in seen if (script := script_without_spaces(parse.words))]
     if len(scripts) > _MOSTLY * len(seen):
         raise RamifyError(
-            f"{data.source}: this looks like {scripts[0]} without spaces between the words; "
+            f"{data.source}: this looks like {scripts[0]} without spaces between words; "
             "tokenise it with a segmenter of that language first, one space between words."
         )

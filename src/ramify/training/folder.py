@@ -43,25 +43,28 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
     if resume and overwrite:
         raise RamifyError("A run is either resumed or overwritten; choose one of resume and overwrite.")
     if out.exists() and not out.is_dir():
-        raise RamifyError(f"{out}: is a file; give the name of a folder.")
+        raise RamifyError(f"{out}: this is a file; give the name of a folder.")
     inside = contents(out, FILES)
     if not inside:
         return None
     if CONFIG not in inside or not holds_model(out):
-        raise RamifyError(f"{out}: is not empty and holds no ramify run; give another folder.")
+        raise RamifyError(f"{out}: this folder is not empty and contains no ramify run; give another one.")
     if resume:
         if WEIGHTS in inside and CHECKPOINT not in inside:
-            raise RamifyError(f"{out}: holds a model without the checkpoint of its training, so it cannot be resumed.")
+            raise RamifyError(
+                f"{out}: the model has no checkpoint and cannot be resumed; train it again in another folder."
+            )
         config = read_config(out)
         settings = config.get("settings")
         if not isinstance(settings, dict):
-            raise RamifyError(f"{out / CONFIG}: does not contain the settings of the run; begin another one.")
+            raise RamifyError(f"{out / CONFIG}: the settings of the run are missing or invalid; start another run.")
         if config["words"] == LEARNT_FROM_TEXT:
             settings = {"min_count": 1, **settings}  # what it was before it was a setting
         return load_settings(None, settings)
     if not overwrite:
         raise RamifyError(
-            f"{out}: is not empty; give another folder, or choose resume to continue the run in it, or overwrite to "
+            f"{out}: this folder is not empty; give another one, or use resume to continue the run in it, or "
+            "overwrite to "
             "replace it."
         )
     return None
@@ -80,12 +83,15 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
             )
     if before.get(TEACHERS) != now.get(TEACHERS):
         names = ", ".join(teacher["name"] for teacher in before.get(TEACHERS) or ()) or "no teachers"
-        raise RamifyError(f"{out}: was begun with {names}; give the same teachers, or another folder.")
+        raise RamifyError(f"{out}: this run started with {names}; give the same teachers, or another folder.")
     if any(before.get(name) != now[name] for name in ("grammar", "words", "text")):
-        raise RamifyError(f"{out}: was begun by a version that reads this data otherwise; resume with that one.")
+        raise RamifyError(
+            f"{out}: this run was started by a version that reads the data differently; resume with that version."
+        )
     if before.get("threads") != now["threads"]:
         warnings.warn(
-            f"the run began with {before.get('threads')} threads and continues with {now['threads']}: the result may "
+            f"the run started with {before.get('threads')} threads and continues with {now['threads']}, so the "
+            "result may "
             "differ in its last bits.",
             RamifyWarning,
             stacklevel=4,
@@ -104,7 +110,7 @@ class RunFolder:
             for name in () if resumed else FILES:
                 (self.out / name).unlink(missing_ok=True)
         except OSError as error:
-            raise RamifyError(f"{self.out}: cannot be changed ({error.strerror}); check its permissions.") from error
+            raise RamifyError(f"{self.out}: cannot be written ({error.strerror}); check its permissions.") from error
         remove_unfinished(self.out, FILES)
         write_description(self.out, description, stored)
 

@@ -34,7 +34,7 @@ class Progress:
 
     @classmethod
     def at(cls, position: Position, sentences: int) -> Progress:
-        """Where a run at this position is, of so many sentences an epoch."""
+        """Where a run at this position is, given the number of sentences per epoch."""
         rate = position.sentences / position.seconds if position.seconds else 0.0
         seen = safe_exp(-position.log_probability / position.words) if position.words else math.nan
         return cls(position.epoch, position.sentences, sentences, rate, seen)
@@ -79,7 +79,7 @@ def train_epoch(
         places = [place for place in places if len(sentences[place]) <= longest]
         sentences = [sentences[place] for place in places]
         if not sentences:
-            raise RamifyError(f"No training sentence has at most {longest} words; give another curriculum.")
+            raise RamifyError(f"No training sentence has at most {longest} words; raise curriculum.")
     strength = settings.focus_in(position.epoch)
     order = np.random.default_rng([settings.seed, position.epoch])
     batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
@@ -99,7 +99,7 @@ def train_epoch(
         position.seconds += time.perf_counter() - started
         if math.isnan(position.log_probability):
             raise RamifyError(
-                f"Training broke down in epoch {position.epoch} (the loss is not a number); lower the learning rate."
+                f"Training diverged in epoch {position.epoch} (the loss is not a number); lower the learning rate."
             )
         on_step(Progress.at(position, len(sentences)))
     learner.finish_epoch()

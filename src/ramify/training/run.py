@@ -244,7 +244,7 @@ class _Run:
         }
         if not math.isfinite(dev_measure(record)):
             raise RamifyError(
-                f"Training broke down in epoch {position.epoch} (the dev set has probability zero or no finite loss); "
+                f"Training diverged in epoch {position.epoch} (the dev set has probability zero or no finite loss); "
                 "lower the learning rate or the gain."
             )
         earlier = position.records
@@ -274,17 +274,19 @@ class _Stop:
 def _check_teachers(teachers: Sequence[GivenMember], settings: Settings, resumed: bool) -> None:
     """Refuse a focus without teachers, and teachers that cannot be used, before any data is read."""
     if isinstance(teachers, str | Path):
-        raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put it into one.")
+        raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put the teacher into a list.")
     if settings.focus is not None and not teachers and not resumed:
         raise RamifyError("focus has no effect without teachers; give teachers, or leave it out.")
     family = FAMILIES[settings.model]
     if teachers and not family.takes_span_scores:
-        raise RamifyError(f"{settings.model} cannot be focused: its loss takes no span scores; leave out the teachers.")
+        raise RamifyError(
+            f"{settings.model} cannot learn from teachers, because its loss has no span scores; leave them out."
+        )
     if family.needs_teachers:
         if not teachers and not resumed:
             raise RamifyError(f"{settings.model} learns from the trees of other parsers; give teachers.")
         if settings.focus is not None or settings.focus_decay != 1:
-            raise RamifyError(f"{settings.model} learns from its teachers alone; leave out focus and focus_decay.")
+            raise RamifyError(f"{settings.model} learns only from its teachers; leave out focus and focus_decay.")
     for teacher in teachers:
         check_member(teacher)
 
@@ -294,10 +296,12 @@ def check_storable(name: str, model: Model) -> None:
     tensors = model.state_dict()
     places = {tensor.data_ptr() for tensor in tensors.values() if tensor.numel()}
     if len(places) < sum(1 for tensor in tensors.values() if tensor.numel()):
-        raise RamifyError(f"{name}: two of its tensors share memory, which a model folder cannot keep.")
+        raise RamifyError(
+            f"{name}: two of its tensors share memory, which a model folder cannot store; copy one of them."
+        )
     for each, tensor in tensors.items():
         if tensor.dtype != torch.float32:
-            raise RamifyError(f"{name}: {each} is {tensor.dtype}, and a model folder keeps float32 only.")
+            raise RamifyError(f"{name}: {each} is {tensor.dtype}, but a model folder stores only float32; convert it.")
 
 
 def check_size(model: str, arguments: dict[str, Any]) -> None:
@@ -306,10 +310,12 @@ def check_size(model: str, arguments: dict[str, Any]) -> None:
         with only_shapes():
             empty = FAMILIES[model](**arguments)
     except (TypeError, ValueError) as error:
-        raise RamifyError(f"{model} cannot be made with these options ({error}); change them.") from error
+        raise RamifyError(f"{model} does not accept these options ({error}); change them.") from error
     size = sum(parameter.numel() for parameter in empty.parameters())
     if size > MOST_PARAMETERS:
-        raise RamifyError(f"This model would have {size:,} parameters; take fewer symbols or a smaller embedding.")
+        raise RamifyError(
+            f"This model would have {size:,} parameters, which is too many; use fewer symbols or smaller embeddings."
+        )
     check_tables_fit(empty)
 
 

@@ -19,10 +19,10 @@ from ramify.errors import RamifyError
 from ramify.models import FAMILIES
 from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, setting
 
-PUNCTUATION = ("remove", "keep")
+PUNCTUATION = ("remove", "penn", "keep")
 FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
-"""What a resumed run may be given anew; everything else would make it another run."""
+"""Settings that a resumed run may change; any other change would make it another run."""
 DEFAULT_BATCH = 4
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
@@ -34,38 +34,48 @@ MOST_BITS = 64
 class Settings(ModelOptions):
     """Options of the model and settings of the run; defaults are those of Yang, Zhao and Tu (2021)."""
 
-    model: str = setting("tn-pcfg", f"Family of models: {', '.join(FAMILIES)}.")
-    dropout: float = setting(0.0, "Share of a grammar's symbols, or a network's units, that each step leaves out.")
-    seed: int = setting(0, "The same seed on the same machine gives the same model.")
+    model: str = setting("tn-pcfg", f"Model family: {', '.join(FAMILIES)}.")
+    dropout: float = setting(0.0, "Dropout rate: share of symbols (grammars) or units (other models).")
+    seed: int = setting(0, "Random seed; the same seed on the same machine gives the same model.")
     epochs: int = setting(10, "Passes through the training sentences.")
-    batch_size: int = setting(DEFAULT_BATCH, "Sentences a step, all of one length.")
-    batch_tokens: int | None = setting(None, "Words a step, instead of a number of sentences \\[default: not used].")
-    learning_rate: float = setting(0.001, "Step size of Adam.")
-    decay: float = setting(1.0, "The learning rate is multiplied by this after every epoch.")
-    max_length: int = setting(40, "Longer training sentences are left out; dev and test never are.")
+    batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.")
+    batch_tokens: int | None = setting(None, "Words per training step, instead of --batch-size \\[default: not used].")
+    learning_rate: float = setting(0.001, "Learning rate of Adam.")
+    decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
+    max_length: int = setting(40, "Longest training sentence, in words; dev and test sentences can be longer.")
     curriculum: int | None = setting(
-        None, "Longest training sentence of epoch 1; one word more each epoch \\[default: 30 for c-pcfg]."
+        None, "Longest training sentence in epoch 1; grows by one word per epoch \\[default: 30 for c-pcfg]."
     )
-    vocabulary: int = setting(10_000, "Most frequent words kept; the rest is <unk>.")
+    vocabulary: int = setting(10_000, "Size of the vocabulary; less frequent words become <unk>.")
     min_count: int | None = setting(
         None,
-        "Words seen fewer times are <unk> \\[default: 1; 2 for text of which --vocabulary would keep every word].",
+        "Words seen fewer times become <unk> \\[default: 1; 2 for text if --vocabulary would keep every word].",
     )
     patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.")
-    clip: float = setting(3.0, "Cut the gradient's norm here.")
+    clip: float = setting(3.0, "Maximum norm of the gradient.")
     focus: float | None = setting(
-        None, "How strongly training follows the spans that the teachers find (beta) \\[default: 1 with teachers]."
+        None, "Weight of the teachers' spans in training (beta) \\[default: 1 with teachers]."
     )
-    focus_on: str = setting("posteriors", f"What counts of a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
-    focus_decay: float = setting(1.0, "The strength of the focus is multiplied by this after every epoch.")
-    input: str = setting("auto", "What DATA is: text, brackets, conllu, or auto, which looks how it begins.")
-    words: str = setting("auto", "Leaves of trees that are words: auto, ptb, none, or the tags to remove.")
-    tokenise: str = setting("none", "Language of plain prose to tokenise (en, fr ... or xx for any); none: at spaces.")
-    split_sentences: bool = setting(False, "Find the sentences of plain prose; else every line is one.")
-    punctuation: str = setting("remove", f"Punctuation in text: {', '.join(PUNCTUATION)}.")
-    normal_form: str = setting("NFC", f"Unicode form of the words: {', '.join(get_args(NormalForm))}.")
-    checkpoint_minutes: float = setting(5.0, "Save the run at least this often, so that it can be resumed.")
-    device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto takes a GPU where there is one.")
+    focus_on: str = setting("posteriors", f"What to use from a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
+    focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
+    input: str = setting(
+        "auto",
+        "Format of DATA: text, brackets, conllu, jsonl, parquet, or auto, which detects it from the first lines.",
+    )
+    column: str | None = setting(
+        None, "Column of jsonl or parquet data with text or lists of tokens \\[default: text]."
+    )
+    words: str = setting("auto", "Which leaves of trees are words: auto, ptb, none, or the tags to remove.")
+    tokenise: str = setting(
+        "none", "Tokenise plain prose: a language (en, fr ... or xx for any), penn for English; none splits at spaces."
+    )
+    split_sentences: bool = setting(False, "Split plain prose into sentences; otherwise every line is one.")
+    punctuation: str = setting(
+        "remove", f"What to do with punctuation in text: {', '.join(PUNCTUATION)} (penn removes currency signs too)."
+    )
+    normal_form: str = setting("NFC", f"Unicode normal form of words: {', '.join(get_args(NormalForm))}.")
+    checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints, from which a run can be resumed.")
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto uses a GPU if available.")
     further_options: dict[str, Any] = field(default_factory=dict)
     """Options that only a family from outside the package has, by name"""
 
@@ -96,22 +106,24 @@ class Settings(ModelOptions):
         ):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= LARGEST:
-                raise RamifyError(f"{name} is {value}, but must lie between 1 and {LARGEST:,}.")
+                raise RamifyError(f"{name} is {value}, but must be between 1 and {LARGEST:,}.")
         if self.batch_tokens is not None and self.batch_size != DEFAULT_BATCH:
-            raise RamifyError("A step is measured in sentences or in words; give one of batch_size and batch_tokens.")
+            raise RamifyError("batch_size and batch_tokens exclude each other; give one of them.")
         if self.max_length < 2:
             raise RamifyError(f"max_length is {self.max_length}, but a sentence with a tree has 2 words or more.")
         if self.curriculum is not None and self.curriculum < 2:
             raise RamifyError(f"curriculum is {self.curriculum}, but a sentence with a tree has 2 words or more.")
         if self.compound and "compound" not in FAMILIES[self.model].option_names():
-            raise RamifyError(f"A compound {self.model} is not known; leave out compound.")
+            raise RamifyError(f"{self.model} has no compound version; leave out compound.")
+        if self.pre_norm and self.activation != "relu":
+            raise RamifyError("pre_norm always uses GELU; leave out activation.")
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
         if not 0 <= self.dropout < 1:
             raise RamifyError(f"dropout is {self.dropout}, but must be at least 0 and less than 1.")
         if self.dropout and not FAMILIES[self.model].allows_dropout:
-            raise RamifyError(f"{self.model} cannot leave out parts of itself in training; leave out dropout.")
+            raise RamifyError(f"{self.model} does not support dropout; leave it out.")
         _one_of("focus_on", self.focus_on, FOCUS_ON)
         if not 0 <= (self.focus or 0.0) < float("inf"):
             raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
@@ -120,7 +132,7 @@ class Settings(ModelOptions):
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
-            raise RamifyError(f"seed is {self.seed}, but must lie between 0 and 2^63.")
+            raise RamifyError(f"seed is {self.seed}, but must be at least 0 and less than 2^63.")
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -158,6 +170,7 @@ TYPES: dict[str, type] = {
     "float": float,
     "float | None": float,
     "str": str,
+    "str | None": str,
     "bool": bool,
 }
 """The types that settings have, by their annotations."""
@@ -193,7 +206,7 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
         raise RamifyError(f"{file}: cannot be read as a TOML file of settings ({error}).") from error
     chosen = {name.replace("-", "_"): value for name, value in table.items()}
     if len(chosen) < len(table):
-        raise RamifyError(f"{file}: a setting stands there twice, once with - and once with _; keep one.")
+        raise RamifyError(f"{file}: a setting is given twice, once with - and once with _; keep one.")
     return chosen
 
 
@@ -221,7 +234,7 @@ def load_settings(
         if getattr(earlier, name) != getattr(settings, name):
             raise RamifyError(
                 f"{name} of the run to resume is {getattr(earlier, name)}, not {getattr(settings, name)}; "
-                "leave it out, or begin another run in another folder."
+                "leave it out, or start another run in another folder."
             )
     return settings
 
@@ -251,13 +264,13 @@ def _with(settings: Settings, chosen: dict[str, tuple[Any, str]]) -> Settings:
     model, _ = chosen.get("model", (settings.model, ""))
     if model in FAMILIES:
         if not isinstance(further, dict) or not further.keys() <= set(FAMILIES[model].option_names()):
-            raise RamifyError(f"further_options: {str(further)[:40]} are not options of {model}.")
+            raise RamifyError(f"further_options: {str(further)[:40]} are not options of {model}; remove them.")
         further = dict(further)
         for name in [name for name in chosen if name not in known and name in FAMILIES[model].option_names()]:
             further[name] = chosen.pop(name)[0]
     for name, (_, source) in chosen.items():
         if name not in known:
-            raise RamifyError(f"{source}: {name!r} is not a setting; known are {', '.join(known)}.")
+            raise RamifyError(f"{source}: {name!r} is not a setting; choose from {', '.join(known)}.")
     values = {name: value for name, (value, _) in chosen.items()}
     changed = replace(settings, **values, further_options={**settings.further_options, **further})
     _check_options(changed, {name: source for name, (_, source) in chosen.items()})

@@ -39,7 +39,7 @@ class StopRequest:
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Within, a signal only leaves its request; a second one that is no echo has its usual effect, at once.
+    """Within, a signal only leaves its request; a second one that is not an echo has its usual effect at once.
 
     Signals reach the main thread alone, so in any other nothing changes.
     """

@@ -67,8 +67,8 @@ class Summary:
         notes = [self._advice_on_symbols()]
         if self.dev_unknown.unknown and not self.unknown.unknown:
             notes.append(
-                "no word of the training text is unknown, so the grammar cannot learn where unknown words stand; "
-                "--min-count 2 makes words seen once unknown."
+                "no word of the training text is unknown, so the grammar cannot learn where unknown words occur; "
+                "with --min-count 2, words seen once become unknown."
             )
         return [note for note in notes if note is not None]
 
@@ -80,8 +80,8 @@ class Summary:
         enough = self.words // WORDS_PER_PRETERMINAL // 10 * 10
         fewer = f"give more text, or try --preterminals {enough}" if enough >= FEWEST_PRETERMINALS else "give more text"
         return (
-            f"{self.words:,} training words are few for {symbols:,} preterminals: {self.words / symbols:,.0f} for "
-            f"each, where {WORDS_PER_PRETERMINAL} or more are advisable; {fewer}."
+            f"{self.words:,} training words are few for {symbols:,} preterminals: {self.words / symbols:,.0f} per "
+            f"preterminal, but at least {WORDS_PER_PRETERMINAL} are recommended; {fewer}."
         )
 
 

@@ -4,6 +4,24 @@ from tests.mutation.mutants import Group, Mutant
 
 GROUPS = (
     Group(
+        "corpus, English as in the Penn Treebank",
+        ("test_penn.py",),
+        (
+            Mutant("penn_tokens", "len(text.rstrip(_CLOSING))", "len(text)"),
+            Mutant("_divided", "*reversed(after)", "*after"),
+            Mutant("_divided", "end == last and ", ""),
+            Mutant("_divided", "if start < cut else", "if False else"),
+            Mutant("_divided", "not any(map(str.isalnum, text[start:end]))", "False"),
+            Mutant("_begins_with_apostrophe", " or word in _TWO_WORDS", ""),
+            Mutant("_begins_with_apostrophe", "word in _DIVIDED or ", ""),
+            Mutant("_ends_sentence", "has_another or ", ""),
+            Mutant("_ends_sentence", " and text[start].isupper()", ""),
+            Mutant("_plain", '.replace("’", "\'")', ""),
+            Mutant("Punctuation.named", 'name == "keep"', "False"),
+            Mutant("Punctuation.named", 'CURRENCY if name == "penn" else frozenset()', "frozenset()"),
+        ),
+    ),
+    Group(
         "corpus, trees and words",
         ("test_brackets.py", "test_cleaning.py", "test_vocabulary.py", "test_reading.py", "test_text.py"),
         (

@@ -52,7 +52,7 @@ GROUPS = (
             "test_alignment.py",
             "test_report.py",
             "test_systems.py",
-            "report/test_contents.py",
+            "lab/report/test_sections.py",
         ),
         (
             Mutant("recall_by_label", "1 < end - start < len(parse)", "1 < end - start <= len(parse)"),

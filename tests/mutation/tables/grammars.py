@@ -5,10 +5,23 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "grammars, networks",
-        ("models/test_forward.py", "models/test_compound.py", "models/test_families.py"),
+        ("models/test_linear.py", "models/test_forward.py", "models/test_compound.py", "models/test_families.py"),
         (
+            Mutant("linear_loops:forward", "y[i] = bias[i]", "y[i] = 0"),
+            Mutant("linear_loops:backward", "rows.shape[0], inner, g_weight", "rows.shape[0] - 1, inner, g_weight"),
             Mutant("Residual.forward", ".relu_()).relu_()", ".relu_())"),
             Mutant("Residual.forward", "return x + update", "return update"),
+            Mutant("PreNormResidual.forward", "self.first(self.norm(x))", "self.first(x)"),
+            Mutant("PreNormResidual.forward", "return x + update", "return update"),
+            Mutant("CosineLayer.factors", "unit(x, dim=-1)", "x"),
+            Mutant("CosineLayer.factors", "unit(self.weight, dim=-1)", "self.weight"),
+            Mutant("LowRankGrammar._words", "isinstance(self.word_layer, CosineLayer)", "False"),
+            Mutant("state_network", "[nn.RMSNorm(embedding)] if pre_norm else []", "[]"),
+            Mutant("multiply_weights", "math.log(gain)", "gain"),
+            Mutant("HolPCFG.rules", "right.log_softmax(-2)", "left.log_softmax(-2)"),
+            Mutant("HolPCFG.emission", "self.log_temperatures[2]", "self.log_temperatures[1]"),
+            Mutant("HolPCFG.emission", "self.relations[2]", "self.relations[1]"),
+            Mutant("bound", "rfft(relation) * rfft(vectors)", "rfft(relation).conj() * rfft(vectors)"),
             Mutant("SNPCFG._parts.states", "return found + symbols[rows]", "return found"),
             Mutant("SNPCFG._parts.children.made", "(network(symbols) + symbols)", "network(symbols)"),
             Mutant(
@@ -23,7 +36,12 @@ GROUPS = (
             Mutant("TNPCFG._parts", "slice(len(tags) - p, len(tags))", "slice(0, p)"),
             Mutant("TNPCFG._parts", "rules(self.head, n, -1)", "rules(self.head, n, -2)"),
             Mutant("TNPCFG.__init__", "[*to_rank, self.start[-1], self.word_layer]", "[*to_rank, self.word_layer]"),
-            Mutant("TNPCFG.__init__", "nn.Linear(embedding, rank, bias=False)", "nn.Linear(embedding, rank)"),
+            Mutant("TNPCFG.__init__", 'output_layer(rank, "rules", bias=False)', 'output_layer(rank, "rules")'),
+            Mutant(
+                "TNPCFG.__init__.rule_network",
+                "state_network(embedding, latent, 1, pre_norm)",
+                "state_network(embedding, latent, 2, pre_norm)",
+            ),
             Mutant(
                 "NPCFG.__init__",
                 "[self.start_layer, self.rule_layer, self.word_layer]",
@@ -41,6 +59,31 @@ GROUPS = (
             Mutant("normalised", "left.log_softmax(-2)", "left.log_softmax(-1)"),
             Mutant("initialise", "if parameter.dim() > 1:", "if parameter.dim() > 2:"),
             Mutant("initialise", 'if how == "xavier-normal" else', 'if how == "xavier-uniform" else'),
+        ),
+    ),
+    Group(
+        "grammars, vectors of unit modulus",
+        ("models/test_hol_pcfg.py",),
+        (
+            Mutant("ProjectedAdam.step", "parameter.copy_(projected(parameter))", "pass"),
+            Mutant("ProjectedAdam.step", "super().step(closure)", "pass"),
+            Mutant("projected", "torch.where(coefficients == 0, 1, coefficients.sgn())", "coefficients.sgn()"),
+            Mutant("_vectors", "2 * math.pi * torch.rand", "math.pi * torch.rand"),
+            Mutant("HolPCFG.vectors", "self.start, self.relations]", "self.start]"),
+        ),
+    ),
+    Group(
+        "grammars, how alike their rules are",
+        ("models/test_lookup.py",),
+        (
+            Mutant("mean_cosine", "(square - vectors)", "square"),
+            Mutant("mean_cosine", "vectors < 2", "vectors < 1"),
+            Mutant("Rules.rule_cosine", "total += rules / length", "total += rules"),
+            Mutant("Rules.rule_cosine", "if length > 0:", "if True:"),
+            Mutant("LowRankRules.rule_cosine", "* (right.T @ right[:, columns])", "+ (right.T @ right[:, columns])"),
+            Mutant("LowRankRules.rule_cosine", "* head[:, columns]).sum(1)", ").sum(1)"),
+            Mutant("LowRankRules.rule_cosine", "int(used.sum())", "len(used)"),
+            Mutant("RuleLookup.cosine", "> MOST_COMPARED", ">= MOST_COMPARED"),
         ),
     ),
     Group(
@@ -102,6 +145,8 @@ GROUPS = (
                 "torch.Generator().manual_seed(torch.seed()) if noise is None",
             ),
             Mutant("DIORA.draws", "return True", "return False"),
+            Mutant("DIORA._initialise", "nn.init.zeros_(parameter)", "nn.init.ones_(parameter)"),
+            Mutant("DIORA._initialise", "(self.embedding.weight, self.inside.score", "(self.inside.score"),
         ),
     ),
 )

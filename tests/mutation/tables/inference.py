@@ -17,7 +17,21 @@ GROUPS = (
                 "if peak == np.inf:",
                 equivalent="all weights become NaN, which is not above zero, so the sum is empty all the same",
             ),
-            Mutant("compiled_sums:weighted_sum", "for t in range(fours, kept):", "for t in range(fours + 1, kept):"),
+            Mutant(
+                "compiled_sums:weighted_sum",
+                "while k + block <= size:",
+                "while k + 2 * block <= size and k < 0:",
+                equivalent="narrow blocks take the place of wide ones",
+            ),
+            Mutant("compiled_sums:weighted_sum", "k += narrow", "k += 2 * narrow"),
+            Mutant("low_rank.loops:gradients", "if lengths[b] > 1:", "if lengths[b] > 2:"),
+            Mutant(
+                "low_rank.loops:gradients",
+                "g_right, n * D, D, True)",
+                "g_right, n * D, D, False)",
+                equivalent="the rows of the words hold zeros before",
+            ),
+            Mutant("low_rank.loops:inside", "if width < N:", "if width < N - 1:"),
             Mutant(
                 "compiled_sums:relative_weights",
                 "a_rows[kept], b_rows[kept] = weight, ",
@@ -75,6 +89,7 @@ GROUPS = (
     Group(
         "inference, words and decoding",
         (
+            "runtime/test_products.py",
             "models/test_emission.py",
             "structures/test_restriction.py",
             "decoding/test_best_trees.py",
@@ -85,19 +100,27 @@ GROUPS = (
         ),
         (
             Mutant(
-                "_WordLogProbabilities.backward",
+                "Torch.gradients",
                 "g_bias[words].addmv_(probabilities.T, counts[rows, 0], beta=beta)",
                 "g_bias[words].addmv_(probabilities.T, counts[rows, 0], beta=0)",
             ),
+            Mutant("emission_loops:gradients", "total if first == 0 else g_bias[word + r] + total", "total"),
+            Mutant("emission_loops:gradients", "e, first > 0", "e, False"),
+            Mutant("emission_loops:log_sums", "power_of_two(subtracted(before, peak))", "power_of_two(peak)"),
             Mutant(
-                "_WordLogProbabilities.backward",
+                "products:multiply", "more = min(_INNER, inner - k), add or k > 0", "more = min(_INNER, inner - k), add"
+            ),
+            Mutant("products:_panel", "sixes = rows - rows % 6", "sixes = rows"),
+            Mutant("power_of_two", "builder.select(vanishes, constant(0.0), result)", "result"),
+            Mutant(
+                "Torch.gradients",
                 "g_weight[words].addmm_(probabilities.T, counted[rows], beta=beta)",
                 "g_weight[words].addmm_(probabilities.T, counted[rows], beta=0)",
             ),
-            Mutant("_WordLogProbabilities.backward", "first += other", "first = other"),
-            Mutant("_log_normaliser", "total[rows] *= (peak[rows] - higher).exp2_()", "total[rows] *= 1"),
+            Mutant("emission:_summed", "first += other", "first = other"),
+            Mutant("Torch.__init__", "total[rows] *= (peak[rows] - higher).exp2_()", "total[rows] *= 1"),
             Mutant(
-                "_log_normaliser",
+                "Torch.__init__",
                 "higher = torch.maximum(peak[rows], logits.amax(1, keepdim=True))",
                 "higher = logits.amax(1, keepdim=True) * 0",
             ),

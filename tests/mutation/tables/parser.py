@@ -4,6 +4,43 @@ from tests.mutation.mutants import Group, Mutant
 
 GROUPS = (
     Group(
+        "parser, compressed grammars",
+        ("test_compressing.py",),
+        (
+            Mutant("compressed", "_rounded(rules.left, -2)", "_rounded(rules.left, -1)"),
+            Mutant("compressed", "_rounded(rules.head, -1)", "_rounded(rules.head, -2)"),
+            Mutant("compressed", "if grammar.latent:", "if False:"),
+            Mutant("_rounded", ".clamp(min=least)", ""),
+            Mutant("_rounded", ".half().float()", ""),
+            Mutant("_rounded", " - log_probabilities.float().amax(dim, keepdim=True)", ""),
+            Mutant("exact_half", "torch.equal(half.to(tensor.dtype), tensor)", "True"),
+            Mutant("exact_half", "torch.equal(half.to(tensor.dtype), tensor)", "False"),
+            Mutant("normalised", "left.log_softmax(-2)", "left"),
+            Mutant(
+                "save_compressed",
+                "{COMPRESSED: first, **parser.description}",
+                "parser.description | {COMPRESSED: first}",
+            ),
+            Mutant("likeness", "same += np.array_equal(a.parse.spans, b.parse.spans)", "same += 1"),
+            Mutant("likeness", "/ max(len(a.parse), 1)", ""),
+        ),
+    ),
+    Group(
+        "parser, models by name",
+        ("test_names.py",),
+        (
+            Mutant("resolve", "path.is_file() or (path / CONFIG).exists()", "path.exists()"),
+            Mutant("resolve", "_note_hidden(path.absolute(), text)", "pass"),
+            Mutant("resolve", " and not path.exists()", "", equivalent="a folder of such a name is no model"),
+            Mutant("split_name", "return name, resolve(rest)", "return name, Path(rest)"),
+            Mutant("fetched", "revision is None", "False"),
+            Mutant("fetched", "allow_patterns=PATTERNS", "allow_patterns=['*']"),
+            Mutant("fetched", "if commit != revision:", "if False:"),
+            Mutant("fetched", "revision=commit,", "revision=revision,"),
+            Mutant("PATTERNS", ', *(f"member-*/{name}" for name in FILES)', ""),
+        ),
+    ),
+    Group(
         "parser, ensembles",
         ("test_ensembles.py",),
         (

@@ -29,10 +29,10 @@ def builtin_grammar() -> BinaryGrammar:
 def builtin_treebank(seed: int = 0, train: int = 10_000, dev: int = 300, test: int = 500) -> dict[str, list[Parse]]:
     """The splits `train`, `dev` and `test`, drawn from `builtin_grammar()`; the same for the same seed.
 
-    Each split has a random stream of its own: a smaller training set leaves `dev` and `test` as they are.
+    Each split has a separate random stream: a smaller training set leaves `dev` and `test` as they are.
     """
     if seed < 0:
-        raise RamifyError(f"The seed of the built-in corpus must not be negative, but it is {seed}.")
+        raise RamifyError(f"The seed of the built-in corpus is {seed}, but must be at least 0.")
     grammar = builtin_grammar()
     treebank = {}
     for stream, (name, size) in enumerate({"train": train, "dev": dev, "test": test}.items()):

@@ -17,12 +17,12 @@ from ramify.errors import RamifyError
 def find_brackets(path: Path, out: Path, split: str | None, punctuation_tags: str | None) -> Source:
     """One file or all files of a folder; a folder's own train, dev and test files are kept as such."""
     if not path.exists():
-        raise RamifyError(f"{path}: there is no such file or folder; check the name.")
+        raise RamifyError(f"{path}: does not exist; check the name.")
     if not path.is_dir():
         return _with_split([file_on_disk(path, path.name)], split, punctuation_tags)
     files = [file_on_disk(file, str(file.relative_to(path))) for file in visible_files(path, without=out)]
     if not files:
-        raise RamifyError(f"{path}: this folder holds no files; give one with bracketed trees in it.")
+        raise RamifyError(f"{path}: this folder is empty; give one with bracketed trees.")
     own = {file.name: name for name, file in split_paths(path).items()}
     if split is None and set(own.values()) == set(SPLITS):
         return _source(files, own, "the folder's own files", punctuation_tags)
@@ -40,7 +40,7 @@ def find_nltk(name: str, split: str | None, punctuation_tags: str | None) -> Sou
         files = [_nltk_file(reader, *place) for place in reader.abspaths(None, True, True)]
     except LookupError as error:
         raise RamifyError(
-            f"nltk:{name}: this corpus is not on this computer; get it with python -m nltk.downloader {name}, "
+            f"nltk:{name}: this corpus is not installed; get it with python -m nltk.downloader {name}, "
             "or say with NLTK_DATA where it is."
         ) from error
     comment = getattr(reader, "_comment_char", None)

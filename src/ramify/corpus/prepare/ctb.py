@@ -37,7 +37,7 @@ def find_ctb(path: Path, out: Path) -> Source:
     """The files `chtb_NNN.fid` below `path`, those in a folder `bracketed` if there is one."""
     found = files_named(path, _FILE, without=out, preferred="bracketed")
     if not found:
-        raise RamifyError(f"{path}: holds no files such as chtb_001.fid; give the folder with the .fid files.")
+        raise RamifyError(f"{path}: contains no files such as chtb_001.fid; give the folder with the .fid files.")
     articles = {file: int(match["article"]) for file, match in found.items()}
     names = {file: str(file.relative_to(path)) for file in found}
     missing = len(ARTICLES.difference(articles.values()))
@@ -69,7 +69,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def at_mark_up(data: bytes) -> Iterator[Passage]:
-    """A passage for what follows each `<S>`, and for trees outside of them; other text is no tree and is left out."""
+    """A passage for what follows each `<S>`, and for trees outside of them; other text is left out."""
     slices: list[tuple[int, int]] = []
     start, in_sentence = 0, False
     for mark in [*_MARK_UP.finditer(data), None]:

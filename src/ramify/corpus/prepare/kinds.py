@@ -21,20 +21,20 @@ def find_treebank(
     """The files of a treebank; options that do not suit its kind are refused."""
     from_nltk = kind.startswith(NLTK)
     if kind not in KINDS and not from_nltk:
-        raise RamifyError(f"The kind of treebank {kind!r} is unknown; give one of {', '.join(KINDS)}, nltk:NAME.")
+        raise RamifyError(f"The kind of treebank {kind!r} is unknown; choose one of {', '.join(KINDS)}, nltk:NAME.")
     if language is not None and kind != "spmrl":
-        raise RamifyError(f"A {kind} treebank is of one language; leave out --language.")
+        raise RamifyError(f"A {kind} treebank has only one language; leave out --language.")
     if kind in ("wsj", "ctb", "spmrl") and (split is not None or punctuation_tags is not None):
         raise RamifyError(
-            f"A {kind} treebank has a split and punctuation tags of its own; leave out --split and "
+            f"A {kind} treebank has a fixed split and fixed punctuation tags; leave out --split and "
             "--punctuation-tags, or prepare its files as brackets."
         )
     if from_nltk:
         if path is not None:
-            raise RamifyError(f"{path}: NLTK knows where its corpora are; leave out the path, or set NLTK_DATA.")
+            raise RamifyError(f"{path}: NLTK finds its corpora itself; leave out the path, or set NLTK_DATA.")
         return find_nltk(kind.removeprefix(NLTK), split, punctuation_tags)
     if path is None:
-        raise RamifyError(f"Say where the {kind} treebank is: give its folder behind the kind.")
+        raise RamifyError(f"The path of the {kind} treebank is missing; give its folder after the kind.")
     if kind == "wsj":
         return find_wsj(path, out)
     if kind == "ctb":

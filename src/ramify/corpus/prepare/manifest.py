@@ -1,4 +1,4 @@
-"""`manifest.json`: how a folder of trees was made, and by which rule its words are told."""
+"""`manifest.json`: how a folder of trees was made, and which leaves are words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
-        return None  # a manifest of something else is no business of ours
+        return None  # a manifest of another program
     if not isinstance(manifest, dict) or manifest.get("made_by") != MADE_BY:
         return None
     return manifest
@@ -37,7 +37,7 @@ def manifest_word_rule(path: str | Path) -> WordRule | None:
         return None
     words = manifest.get("words")
     if not isinstance(words, str):
-        raise RamifyError(f"{folder / MANIFEST}: does not say which leaves are words; prepare the folder again.")
+        raise RamifyError(f"{folder / MANIFEST}: the rule for words is missing or invalid; prepare the folder again.")
     return WordRule.from_name(words)
 
 

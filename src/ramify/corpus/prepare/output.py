@@ -13,17 +13,19 @@ from ramify.storage.locks import locked_file, locked_folder
 
 
 def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
-    """Refuse a folder with something in it, unless it was prepared before and may be prepared anew."""
+    """Refuse a folder with something in it, unless it was prepared before and may be replaced."""
     if source is not None and out.resolve() == source.resolve():
-        raise RamifyError(f"{out}: is the treebank itself; give another folder.")
+        raise RamifyError(f"{out}: this is the treebank itself; give another folder.")
     if out.exists() and not out.is_dir():
-        raise RamifyError(f"{out}: is a file; give the name of a folder.")
+        raise RamifyError(f"{out}: this is a file; give the name of a folder.")
     if not contents(out, ()):
         return
     if not overwrite:
-        raise RamifyError(f"{out}: is not empty; give another folder, or --overwrite to prepare it anew.")
+        raise RamifyError(f"{out}: this folder is not empty; give another one, or --overwrite to prepare it again.")
     if read_manifest(out) is None:
-        raise RamifyError(f"{out}: was not made by ramify prepare, so it is not overwritten; give another folder.")
+        raise RamifyError(
+            f"{out}: this folder was not made by ramify prepare and is not overwritten; give another one."
+        )
 
 
 def write_folder(out: Path, files: Mapping[str, bytes]) -> None:

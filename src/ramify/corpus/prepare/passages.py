@@ -1,4 +1,4 @@
-"""Reading on behind a corrupt tree: a file is cut into passages where trees may begin, each read on its own."""
+"""Reading on after a corrupt tree: a file is cut into passages where trees may begin, each read separately."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def prepare_treebank(
     kept = [parse for name in SPLITS for parse in splits[name].kept]
     rule = source.word_rule or guess_word_rule(kept)
     if source.word_rule is None and not confirm(rule, kept):
-        raise RamifyError("Nothing was written; say with --punctuation-tags which leaves are no words.")
+        raise RamifyError("Nothing was written; give the tags of leaves that are not words with --punctuation-tags.")
     if punctuation_tags is not None:
         warn_of_absent_tags(rule, kept, str(path or kind))
 

@@ -35,13 +35,13 @@ class Source:
     word_rule: WordRule | None = None
     """None where it is guessed from the tags"""
     cut: Cut = at_margin
-    """Where a tree may begin, so that reading goes on behind a corrupt one"""
+    """Where a tree may begin, so that reading continues after a corrupt one"""
     margin_is_a_guess: bool = False
     """Whether trees may as well go on at the margin; then `cut` is used only in a file that does not read as it is"""
     line_filter: Callable[[str], str] | None = None
     tidy: Callable[[Parse], Parse] | None = None
     shares: tuple[int, int, int] | None = None
-    """Of how many blocks so many are train, dev and test"""
+    """How many blocks in each group, and how many of them are train, dev and test"""
     facts: dict[str, str] = field(default_factory=dict)
     """What was found out and belongs into the manifest, such as the language"""
     unused: Sequence[str] = ()
@@ -59,7 +59,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise RamifyError(f"{path}: this file cannot be read ({error.strerror}); check its permissions.") from error
+        raise RamifyError(f"{path}: cannot be read ({error.strerror}); check its permissions.") from error
 
 
 def visible_files(folder: Path, without: Path) -> Iterator[Path]:
@@ -78,7 +78,7 @@ def files_named(
     Two files of one name are refused: one of them would be counted twice.
     """
     if not folder.is_dir():
-        raise RamifyError(f"{folder}: there is no such folder; give the folder that holds the treebank's files.")
+        raise RamifyError(f"{folder}: does not exist; give the folder with the files of the treebank.")
     found = {path: match for path in visible_files(folder, without) if (match := pattern.fullmatch(path.name))}
     inside = {path: match for path, match in found.items() if preferred in path.relative_to(folder).parts}
     found = inside or found
@@ -86,5 +86,5 @@ def files_named(
     for path in found:
         twin = by_name.setdefault(path.name.lower(), path)
         if twin != path:
-            raise RamifyError(f"{path}: has the name of {twin}; give the folder of one of them.")
+            raise RamifyError(f"{path}: has the same name as {twin}; give the folder of one of them.")
     return found

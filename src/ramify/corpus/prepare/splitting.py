@@ -1,4 +1,4 @@
-"""Which trees of a treebank without a split of its own are train, dev and test."""
+"""Which trees of a treebank without a standard split are train, dev and test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK = 50
 """Trees dealt out together, because neighbours in a text are alike; fewer where the treebank is small"""
 
 _SHARES = re.compile(r"(\d{1,4})/(\d{1,4})/(\d{1,4})")
-_HOW = "give --split shares such as 80/10/10, or file names such as 'train=a.mrg,b.mrg dev=c.mrg test=d.mrg'"
+_HOW = "give --split percentages such as 80/10/10, or file names such as 'train=a.mrg,b.mrg dev=c.mrg test=d.mrg'"
 
 
 def shares_from(text: str) -> tuple[int, int, int] | None:
@@ -53,8 +53,10 @@ def split_files(names: Iterable[str], text: str) -> dict[str, str]:
         for pattern in globs_of_split:
             matched = [name for name in names if fnmatchcase(name, pattern)]
             if not matched:
-                raise RamifyError(f"The split {text!r} names {pattern!r} for {split}, but no such file is there.")
+                raise RamifyError(f"The split {text!r} names {pattern!r} for {split}, but no such file exists; {_HOW}.")
             for name in matched:
                 if chosen.setdefault(name, split) != split:
-                    raise RamifyError(f"The split {text!r} puts {name} into {chosen[name]} and {split}; choose one.")
+                    raise RamifyError(
+                        f"The split {text!r} puts {name} into {chosen[name]} and {split}; keep one of the two."
+                    )
     return chosen

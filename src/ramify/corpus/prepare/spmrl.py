@@ -1,4 +1,4 @@
-"""The SPMRL shared task (2013, 2014): `.gold.ptb` files, one tree a line, features behind `##`, a split of its own."""
+"""The SPMRL shared task (2013, 2014): `.gold.ptb` files, one tree per line, features after `##`, a fixed split."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PUNCTUATION_TAGS = {
 """What the published results leave out, by language"""
 
 _FILE = re.compile(r"(?P<split>train5k|train|dev|test)\.(?P<language>[a-z]+)\.gold\.ptb", re.IGNORECASE)
-# In `(NC##g=m|n=s## chat)` and `(NP-SUJ##...##`: everything behind the name of the tag or the label.
+# In `(NC##g=m|n=s## chat)` and `(NP-SUJ##...##`: everything after the name of the tag or the label.
 _FEATURES = re.compile(r"(\([^\s()]+?)##[^\s()]*", re.ASCII)
 _BASE = re.compile(r"[^-:|=]+")
 
@@ -34,14 +34,14 @@ def find_spmrl(path: Path, out: Path, language: str | None) -> Source:
     found = files_named(path, _FILE, without=out)
     if not found:
         raise RamifyError(
-            f"{path}: holds no files such as train.French.gold.ptb; give the folder with the task's gold .ptb files."
+            f"{path}: contains no files such as train.French.gold.ptb; give the folder with the gold .ptb files."
         )
     languages = sorted({match["language"].lower() for match in found.values()})
     chosen = language.lower() if language else languages[0]
     if not language and len(languages) > 1:
-        raise RamifyError(f"{path}: holds {', '.join(languages)}; say which with --language.")
+        raise RamifyError(f"{path}: contains {', '.join(languages)}; choose one with --language.")
     if chosen not in languages:
-        raise RamifyError(f"{path}: holds no {chosen} files, but {', '.join(languages)}.")
+        raise RamifyError(f"{path}: contains no {chosen} files; choose --language from {', '.join(languages)}.")
     if chosen not in PUNCTUATION_TAGS:
         raise RamifyError(
             f"{path}: {chosen} is not one of {', '.join(PUNCTUATION_TAGS)}; "

@@ -18,7 +18,7 @@ def find_wsj(path: Path, out: Path) -> Source:
     """The files `wsj_SSNN.mrg` below `path`: one folder a section, as LDC ships them, or all in one folder."""
     found = files_named(path, _FILE, without=out)
     if not found:
-        raise RamifyError(f"{path}: holds no files such as wsj_0200.mrg; give the folder with the .mrg files.")
+        raise RamifyError(f"{path}: contains no files such as wsj_0200.mrg; give the folder with the .mrg files.")
     sections = {match["section"] for match in found.values()}
     missing = [section for section in SECTIONS if section not in sections]
     return Source(

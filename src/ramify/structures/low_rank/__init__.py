@@ -9,7 +9,7 @@ from torch import Tensor
 from ramify.runtime.threads import torch_on_one_core
 from ramify.structures.distribution import Marginals
 from ramify.structures.engines import REFERENCE, Engine, register_engine
-from ramify.structures.low_rank import compiled, passes, posteriors, reference, scaled
+from ramify.structures.low_rank import passes, posteriors, reference, scaled
 from ramify.structures.low_rank.distribution import MOST_RULES, LowRankPCFG, LowRankRules
 from ramify.structures.low_rank.posteriors import working_bytes
 
@@ -21,22 +21,27 @@ def _refusal(pcfg: LowRankPCFG) -> str | None:
 
 
 def _compiled_inside(pcfg: LowRankPCFG) -> Tensor:
+    from ramify.structures.low_rank import compiled  # which imports numba
+
     with torch_on_one_core():
         return passes.inside(compiled, pcfg)
 
 
 def _compiled_marginals(pcfg: LowRankPCFG) -> Marginals:
+    from ramify.structures.low_rank import compiled
+
     with torch_on_one_core():
-        return posteriors.marginals(pcfg)
+        # Packing the rules for products pays only where all sentences have the same.
+        return compiled.marginals(pcfg) if pcfg.per_sentence else posteriors.marginals(pcfg)
 
 
 def _separate_rules(pcfg: LowRankPCFG) -> bool:
-    """The engines share products of the rules between the sentences of a batch."""
+    """Plain torch shares products of the rules between the sentences of a batch."""
     return pcfg.per_sentence
 
 
 for _name, _engine in {
-    "compiled": Engine(_compiled_inside, _compiled_marginals, _refusal, _separate_rules, has_loops=True),
+    "compiled": Engine(_compiled_inside, _compiled_marginals, _refusal, has_loops=True),
     "scaled": Engine(partial(passes.inside, scaled), scaled.marginals, one_at_a_time=_separate_rules),
     REFERENCE: Engine(reference.inside, reference.marginals, one_at_a_time=_separate_rules),
 }.items():

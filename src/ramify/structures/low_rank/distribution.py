@@ -15,7 +15,7 @@ from ramify.structures.dense.distribution import DensePCFG
 from ramify.structures.derivations import heaviest, walk
 from ramify.structures.distribution import Tree
 from ramify.structures.log_space import BEST, Semiring, log, logsumexp
-from ramify.structures.pcfg import PCFG, Rule, Rules, cumulative, draw, renormalised, rules_at
+from ramify.structures.pcfg import PCFG, Rule, Rules, cumulative, draw, mean_cosine, renormalised, rules_at
 
 if TYPE_CHECKING:
     from ramify.structures.low_rank.forest import RankForest
@@ -70,6 +70,30 @@ class LowRankRules(Rules):
         left, right = self.left.double().exp(), self.right.double().exp()
         either = left * right.sum(0) + right * left.sum(0)  # (m, d)
         return either.T if self.head is None else self.head.double().exp() @ either.T
+
+    @torch.no_grad()
+    def rule_cosine(self, block: int = 1024) -> float | None:
+        """The mean cosine between the rules of two nonterminals, without the tensor.
+
+        <rules of A, rules of B> = U[A] G U[B]' with G = (V'V) * (W'W), made `block` columns at a time.
+        """
+        left, right = self._sides
+        components = torch.arange(self.rank, device=left.device).split(block)
+
+        def products(columns: Tensor) -> Tensor:
+            return (left.T @ left[:, columns]) * (right.T @ right[:, columns])
+
+        if self.head is None:
+            squares = left.square().sum(0) * right.square().sum(0)
+        else:
+            head = self.head.exp()
+            parts = [((head @ products(columns)) * head[:, columns]).sum(1) for columns in components]
+            squares = torch.stack(parts).sum(0)
+        used = squares > 0
+        scales = torch.where(used, squares.where(used, 1).rsqrt(), 0)
+        total = scales if self.head is None else scales @ head  # the sum of unit vectors, by component
+        square = sum(float(total @ products(columns) @ total[columns]) for columns in components)
+        return mean_cosine(square, int(used.sum()))
 
     @torch.no_grad()
     def strongest(self, parent: int, count: int = 10, weights: Tensor | None = None, block: int = 128) -> list[Rule]:

@@ -17,32 +17,42 @@ from ramify.structures.low_rank.distribution import LowRankPCFG
 
 @dataclass(frozen=True)
 class Tables:
-    """The rules without the words, as probabilities."""
+    """The rules without the words, as probabilities. Shapes are those of shared rules.
 
+    Rules per sentence have a leading dimension B. Columns beyond the rank are zero, where an engine needs some.
+    """
+
+    rank: int
+    """d, the number of components"""
     start: Tensor
     """(n,) r"""
     head: Tensor | None
     """(n, d) U, or None for the identity"""
     both: Tensor
-    """(m, 2d) [V | W]"""
+    """(m, 2 columns) [V | W]"""
     skipped: tuple[Tensor, Tensor] | None
-    """(d, 2d) U^T [V_n | W_n] and (d,) U^T r, where the symbols are skipped"""
+    """(d, 2 columns) U^T [V_n | W_n] and (d,) U^T r, where the symbols are skipped"""
 
     @classmethod
-    def of(cls, pcfg: LowRankPCFG, skip_symbols: bool) -> Tables:
+    def of(cls, pcfg: LowRankPCFG, skip_symbols: bool, columns: int | None = None) -> Tables:
         """`skip_symbols`: spans go from rank to rank, without their nonterminals."""
         n, d = pcfg.nonterminals, pcfg.rank
         start, head = exp(pcfg.root), None if pcfg.head is None else exp(pcfg.head)
-        both = pcfg.left.new_empty(pcfg.left.shape[0], 2 * d)
-        exp(pcfg.left, out=both[:, :d])
-        exp(pcfg.right, out=both[:, d:])
-        skipped = None if head is None or not skip_symbols else (head.T @ both[:n], head.T @ start)
-        return cls(start, head, both, skipped)
+        *leading, m, _ = pcfg.left.shape
+        columns = columns or d
+        both = (pcfg.left.new_empty if columns == d else pcfg.left.new_zeros)(*leading, m, 2 * columns)
+        exp(pcfg.left, out=both[..., :d])
+        exp(pcfg.right, out=both[..., columns : columns + d])
+        skipped = None
+        if head is not None and skip_symbols:
+            skipped = head.mT @ both[..., :n, :], (head.mT @ start[..., None]).squeeze(-1)
+        return cls(d, start, head, both, skipped)
 
     @property
-    def rank(self) -> int:
-        """d, the number of components."""
-        return self.both.shape[1] // 2
+    def sides(self) -> tuple[Tensor, Tensor]:
+        """(m, d) V and W"""
+        left, right = self.both.chunk(2, -1)
+        return left[..., : self.rank], right[..., : self.rank]
 
     @property
     def through(self) -> Tensor | None:
@@ -51,13 +61,13 @@ class Tables:
 
     @property
     def children(self) -> Tensor:
-        """(n or d, 2d) what leads to the children of a span of two words or more."""
-        return self.skipped[0] if self.skipped else self.both[: len(self.start)]
+        """(n or d, 2 columns) what leads to the children of a span of two words or more."""
+        return self.skipped[0] if self.skipped else self.both[..., : self.start.shape[-1], :]
 
     @property
     def leaf_children(self) -> Tensor:
-        """(p, 2d) what leads to the children of a word."""
-        return self.both[len(self.start) :]
+        """(p, 2 columns) what leads to the children of a word."""
+        return self.both[..., self.start.shape[-1] :, :]
 
     @property
     def root(self) -> Tensor:
@@ -67,7 +77,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Sums:
-    """Gradients of the upstream-weighted sum of log p(w), summed over the spans of the batch.
+    """Gradients of the upstream-weighted sum of log p(w), summed over the spans of the batch, or of each sentence.
 
     With respect to probabilities (`left`, `right`, `head`), which the engine keeps finite, or to their logarithms
     (`root`, `words`) and span scores, where they are expected counts. The tables are the receiver's to change.
@@ -90,6 +100,9 @@ class Sums:
 class Engine(Protocol):
     """A module with the two passes of an algorithm; what `inside_pass` returns has `log_z` (B,)."""
 
+    def tables(self, pcfg: LowRankPCFG, skip_symbols: bool) -> Tables:  # noqa: D102
+        ...
+
     def inside_pass(self, tables: Tables, pcfg: LowRankPCFG) -> Any:  # noqa: D102
         ...
 
@@ -100,7 +113,7 @@ class Engine(Protocol):
 def skip_symbols(pcfg: LowRankPCFG) -> bool:
     """Whether d x 2d products a span, and U^T [V | W] once, cost less than going through the n symbols."""
     n, d, (B, N, _) = pcfg.nonterminals, pcfg.rank, pcfg.words.shape
-    spans = B * N * (N - 1) // 2
+    spans = (1 if pcfg.per_sentence else B) * N * (N - 1) // 2
     return spans * 4 * d * d + 4 * n * d * d < spans * 6 * n * d
 
 
@@ -121,7 +134,7 @@ class _Inside(torch.autograd.Function):
     ) -> Tensor:
         pcfg = LowRankPCFG(root, head, left, right, words, lengths, span_scores)
         ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
-        ctx.engine, ctx.tables = engine, Tables.of(pcfg, skip_symbols(pcfg))
+        ctx.engine, ctx.tables = engine, engine.tables(pcfg, skip_symbols(pcfg))
         ctx.chart = engine.inside_pass(ctx.tables, pcfg)
         return torch.as_tensor(ctx.chart.log_z, device=words.device).to(words.dtype)
 
@@ -134,18 +147,20 @@ class _Inside(torch.autograd.Function):
 
 def _counts(tables: Tables, sums: Sums) -> tuple[Tensor | None, ...]:
     """Gradients by the inputs of `_Inside`: of log-probabilities, their expected counts."""
-    d = tables.rank
-    sides = tables.both.split(d, 1)
+    d, sides = tables.rank, tables.sides
     g_left, g_right, g_head, g_root = sums.left, sums.right, sums.head, sums.root
     if tables.skipped and tables.head is not None:
         # Through the products U^T [V | W] and U^T r, to U, V, W and r themselves.
-        n, head = tables.head.shape[0], tables.head
+        head = tables.head
+        n = head.shape[-2]
         share = torch.where(tables.root > 0, g_root / tables.root, 0)
-        g_head = tables.start[:, None] * share
+        g_head = tables.start[..., None] * share[..., None, :]
         for probabilities, gradient in zip(sides, (g_left, g_right), strict=True):
-            g_head.addmm_(probabilities[:n], gradient[:d].T)
-        g_left, g_right = (torch.cat([head @ gradient[:d], gradient[d:]]) for gradient in (g_left, g_right))
-        g_root = tables.start * (head @ share)
+            g_head += probabilities[..., :n, :] @ gradient[..., :d, :].mT
+        g_left, g_right = (
+            torch.cat([head @ gradient[..., :d, :], gradient[..., d:, :]], -2) for gradient in (g_left, g_right)
+        )
+        g_root = tables.start * (head @ share[..., None]).squeeze(-1)
     for probabilities, gradient in zip(sides, (g_left, g_right), strict=True):
         gradient.mul_(probabilities)
     if g_head is not None and tables.head is not None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ramify.runtime import threads
 from ramify.runtime.fast_exp import exp
-from ramify.runtime.padding import LINE_BYTES, padded_size
+from ramify.runtime.padding import NARROW_BYTES, padded_size
 from ramify.structures.distribution import Marginals
 from ramify.structures.low_rank.distribution import LowRankPCFG
 from ramify.structures.low_rank.shards import Shard
@@ -55,7 +55,7 @@ class PackedTables:
         from ramify.runtime.matrix_tiles import pack
 
         n, dtype = pcfg.nonterminals, pcfg.left.dtype
-        d, wide, tags = (padded_size(size, dtype, LINE_BYTES) for size in (pcfg.rank, n, pcfg.preterminals))
+        d, wide, tags = (padded_size(size, dtype, NARROW_BYTES) for size in (pcfg.rank, n, pcfg.preterminals))
 
         def packed(table: Tensor, columns: int) -> Numbers:
             matrix = table.new_zeros(len(table), columns)
@@ -86,7 +86,7 @@ def _are(references: Sequence[weakref.ref[Tensor]], tensors: Sequence[Tensor]) -
 
 def sentence_bytes(n: int, p: int, d: int, length: int, dtype: torch.dtype = torch.float32) -> int:
     """What the charts of one sentence take, inside and outside, with the log scales of their rows."""
-    d, n, p = (padded_size(size, dtype, LINE_BYTES) for size in (d, n, p))
+    d, n, p = (padded_size(size, dtype, NARROW_BYTES) for size in (d, n, p))
     return length * (length + 1) // 2 * (dtype.itemsize * 2 * (3 * d + n) + 8 * 8) + 2 * dtype.itemsize * length * p
 
 
@@ -126,7 +126,7 @@ def marginals(pcfg: LowRankPCFG) -> Marginals:
 
     words = pcfg.masked_words()
     peak = words.amax(-1)
-    leaves = words.new_zeros(B, N, padded_size(p, words.dtype, LINE_BYTES))
+    leaves = words.new_zeros(B, N, padded_size(p, words.dtype, NARROW_BYTES))
     exp(words - torch.where(peak == -torch.inf, 0, peak)[..., None], out=leaves[..., :p])
     scales = peak.double()
 

@@ -64,6 +64,11 @@ def _weighted_sum(a: Scaled, b: Scaled, mask: Tensor | None = None) -> Scaled:
     return normalise((weights[..., None, :] @ (a[0] * b[0])).squeeze(-2), peak)
 
 
+def tables(pcfg: LowRankPCFG, skip_symbols: bool) -> Tables:
+    """Without padding."""
+    return Tables.of(pcfg, skip_symbols)
+
+
 def inside_pass(tables: Tables, pcfg: LowRankPCFG) -> _Chart:
     """All inside vectors, from the words to the whole sentences."""
     head, children, root = tables.through, tables.children, tables.root

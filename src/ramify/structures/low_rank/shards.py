@@ -76,14 +76,17 @@ class Shard:
 
 
 def shards(pcfg: LowRankPCFG) -> list[Shard]:
-    """The batch in pieces of equal numbers of sentences, by the sizes alone and the number of threads."""
+    """The batch in pieces of equal numbers of sentences, by the sizes alone and the number of threads.
+
+    Of one sentence each, where they have separate rules.
+    """
     B, N, p = pcfg.words.shape
     n, d = pcfg.nonterminals, pcfg.rank
     spans = N * (N + 1) // 2
     work = B * (spans * d * min(6 * n, 4 * d) + 4 * N * p * d)
     count = min(B, -(-B * spans * (3 * d + n) * pcfg.words.element_size() // CACHE_BYTES))
     cores = threads.worth(work)
-    count = min(B, -(-count // cores) * cores)
+    count = B if pcfg.per_sentence else min(B, -(-count // cores) * cores)
     lengths = pcfg.lengths.numpy().astype(np.int64, copy=False)
     bounds = np.linspace(0, B, count + 1).astype(int).tolist()
     return [Shard(slice(a, b), lengths[a:b]) for a, b in pairwise(bounds)]

@@ -1,0 +1,88 @@
+"""`ramify serve`: models over HTTP, and a web page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.text import Text as Line
+
+from ramify.cli.common import Device, app, existing_models, notes
+from ramify.errors import RamifyError
+from ramify.runtime.memory import importing
+
+MISSING = "ramify serve needs FastAPI, uvicorn and prometheus-client; install them with: pip install 'ramify[serve]'"
+_LIMITS = "Limits"
+
+
+@app.command(
+    epilog="Example: ramify serve -m runs/mine --port 8000. Two models side by side: ramify serve -m small=runs/small "
+    "-m large=runs/large."
+)
+def serve(
+    model: Annotated[
+        list[str],
+        typer.Option(
+            "-m",
+            "--model",
+            help="Model folder, or NAME=FOLDER; several are shown side by side.",
+            callback=existing_models,
+            show_default=False,
+        ),
+    ],
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Only programs of this machine reach the default.")
+    ] = "127.0.0.1",
+    name: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="Name under which the server is reached; needed for --host 0.0.0.0. Any number of them."),
+    ] = None,
+    text: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            help="Text or trees, parsed at the start, to take typical phrases and shares of symbols from.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    max_words: Annotated[int, typer.Option(min=2, help="Longest sentence.", rich_help_panel=_LIMITS)] = 200,
+    max_sentences: Annotated[int, typer.Option(min=1, help="Sentences of one request.", rich_help_panel=_LIMITS)] = 256,
+    max_waiting: Annotated[
+        int, typer.Option(min=1, help="Words that may wait; then requests are refused.", rich_help_panel=_LIMITS)
+    ] = 50_000,
+    device: Device = "auto",
+) -> None:
+    """Parse over HTTP, and explore models on a web page.
+
+    The page shows trees and span posteriors, what each symbol stands for, and how the parse changes when spans are
+    required or forbidden. /openapi.json describes the rest. Ctrl-C stops the server.
+    """
+    try:
+        with importing():
+            from ramify.parser import Parser
+            from ramify.serve.glossary import parsed_text
+            from ramify.serve.limits import Limits
+            from ramify.serve.running import serve as run
+            from ramify.serve.running import trusted_hosts
+            from ramify.serve.served import load_shelf
+    except ModuleNotFoundError as error:
+        if error.name in ("fastapi", "uvicorn", "prometheus_client", "h11", "pydantic", "starlette"):
+            raise RamifyError(MISSING) from error
+        raise
+
+    limits = Limits(words=max_words, sentences=max_sentences, waiting_words=max_waiting)
+    trusted_hosts(host, name or ())  # refused before models are loaded
+    shelf = load_shelf(model, device)
+    if text is not None:
+        for served in shelf:
+            if isinstance(served.parser, Parser):
+                served.text = parsed_text(served.parser, text)
+
+    def on_start(address: str) -> None:
+        names = ", ".join(shelf.models)
+        notes.print(Line(f"Serving {names} at {address} (Ctrl-C stops it)"), soft_wrap=True)
+
+    run(shelf, host, port, name or (), limits, on_start)
+    notes.print("Stopped; every request that was accepted has been answered.")

@@ -1,0 +1,53 @@
+"""Models of the Hugging Face Hub, where huggingface_hub is installed; without torch.
+
+Only the files of a model folder are fetched, into a folder of real files: the Hub's own cache holds links, which a
+model folder may not have. They are checked when they are loaded, as those of any other folder.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import cache
+from pathlib import Path
+
+from ramify.errors import RamifyError, RamifyWarning
+from ramify.storage.model_files import CARD, SPELLING, SPLITTER, VOCABULARY, WEIGHTS
+
+_NAME = re.compile(r"(?P<repository>[\w-][\w.-]*/[\w-][\w.-]*)(?:@(?P<revision>[\w-][\w./-]*))?", re.ASCII)
+_COMMIT = re.compile("[0-9a-f]{40}")
+FILES = ("config.json", VOCABULARY, WEIGHTS, SPELLING, SPLITTER, CARD)
+PATTERNS = [*FILES, *(f"member-*/{name}" for name in FILES)]
+
+
+@cache
+def fetched(name: str) -> Path:
+    """The folder of the model `owner/name@revision`, fetched if it is not there yet."""
+    found = _NAME.fullmatch(name)
+    if found is None or ".." in name:
+        raise RamifyError(f"hf:{name}: is not the name of a model; give hf:owner/name@revision.")
+    repository, revision = found["repository"], found["revision"]
+    if revision is None:
+        raise RamifyError(
+            f"hf:{name}: say which version you mean, best by its commit: hf:{name}@revision; a model without one may "
+            "change any day."
+        )
+    try:
+        from huggingface_hub import model_info, snapshot_download
+        from huggingface_hub.constants import HF_HOME
+    except ImportError as error:
+        raise RamifyError(f"hf:{name}: needs huggingface_hub; install it with: pip install 'ramify[hub]'.") from error
+    try:
+        commit = revision if _COMMIT.fullmatch(revision) else str(model_info(repository, revision=revision).sha)
+        place = Path(HF_HOME) / "ramify" / f"{repository}@{commit}".replace("/", "--")
+        snapshot_download(repository, revision=commit, allow_patterns=PATTERNS, local_dir=place)
+    except Exception as error:  # whatever the network, the Hub or its library make of it
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise RamifyError(f"hf:{name}: cannot be fetched ({reason[:200]}); check the name and the network.") from error
+    if commit != revision:
+        warnings.warn(
+            f"hf:{name}: is the commit {commit}; give hf:{repository}@{commit} to have this model always.",
+            RamifyWarning,
+            stacklevel=3,
+        )
+    return place

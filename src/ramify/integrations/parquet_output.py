@@ -1,0 +1,155 @@
+"""Analyses as a Parquet file: a row for each sentence, with the columns of the row that it was read from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from typing import Any, BinaryIO
+
+from ramify.corpus.parquet_rows import ParquetRow, pyarrow
+from ramify.corpus.sentence import Sentence
+from ramify.errors import RamifyError, shortened
+from ramify.parser.analysis import Analysis
+from ramify.parser.rows import check_names
+
+ROW_GROUP = 8192
+"""Sentences that are written together"""
+ID = "id"
+
+
+def write_parquet(handle: BinaryIO, analyses: Iterable[Analysis], about: Mapping[str, str]) -> None:
+    """All analyses; `about` becomes the metadata of the file, such as the checksum of the model.
+
+    A table without a column `id` gets one: the number of the sentence.
+    """
+    arrow = pyarrow()
+    own = _own_schema(arrow)
+    numbered = enumerate(((analysis.sentence, _record(analysis)) for analysis in analyses), start=1)
+    columns: _Columns | None = None
+    writer = None
+    try:
+        while True:
+            group = list(islice(numbered, ROW_GROUP))
+            if writer is not None and not group:
+                return
+            sentences = [sentence for _, (sentence, _) in group]
+            if columns is None or writer is None:
+                columns = _Columns(arrow, sentences, own.names)
+                schema = arrow.schema([*columns.schema, *own]).with_metadata(
+                    {f"ramify.{k}": v for k, v in about.items()}
+                )
+                writer = arrow.parquet.ParquetWriter(handle, schema, compression="zstd")
+            ours = arrow.Table.from_pylist([record for _, (_, record) in group], own)
+            given = columns.of(sentences, [number for number, _ in group])
+            writer.write_table(arrow.table([*given, *ours.columns], schema=schema))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _own_schema(arrow: Any) -> Any:
+    """What a parse adds; positions are counted in tokens, those of `offsets` in characters."""
+    at = [("start", arrow.int32()), ("end", arrow.int32())]
+    span = arrow.struct([*at, ("label", arrow.string()), ("posterior", arrow.float32())])
+    return arrow.schema(
+        [
+            ("text", arrow.string()),
+            ("tokens", arrow.list_(arrow.string())),
+            ("offsets", arrow.list_(arrow.struct(at))),
+            ("tags", arrow.list_(arrow.string())),
+            ("unknown", arrow.list_(arrow.bool_())),
+            ("spans", arrow.list_(span)),
+            ("heads", arrow.list_(arrow.int32())),
+            ("log_probability", arrow.float64()),
+            ("constraint_probability", arrow.float64()),
+            ("failure", arrow.string()),
+        ]
+    )
+
+
+def _record(analysis: Analysis) -> dict[str, object]:
+    """A row; the posterior of a constituent is that of its span, whatever its label."""
+    parse, posteriors = analysis.parse, analysis.posteriors
+    log_p = analysis.log_probability
+    return {
+        "text": analysis.sentence.text,
+        "tokens": parse.words,
+        "offsets": [{"start": start, "end": end} for start, end in analysis.sentence.offsets],
+        "tags": parse.tags,
+        "unknown": analysis.unknown,
+        "spans": [
+            {"start": i, "end": j, "label": label, "posterior": float(posteriors[i, j])}
+            for (i, j), label in zip(parse.spans.tolist(), parse.labels, strict=True)
+        ],
+        "heads": analysis.heads,
+        "log_probability": log_p if math.isfinite(log_p) else None,
+        "constraint_probability": analysis.constraint_probability,
+        "failure": analysis.failure,
+    }
+
+
+class _Columns:
+    """The columns that sentences bring along; those of JSON get the types that the first row group shows."""
+
+    def __init__(self, arrow: Any, sentences: Sequence[Sentence], own: Sequence[str]) -> None:
+        self._arrow = arrow
+        first = sentences[0] if sentences else None
+        self._of_parquet = first is not None and isinstance(first.row, ParquetRow)
+        if first is not None and isinstance(first.row, ParquetRow):
+            fields = list(first.row.batch.schema)
+        else:
+            names = dict.fromkeys(name for each in sentences if each.row is not None for name in each.row.values())
+            fields = [self._inferred(name, sentences) for name in names]
+        check_names((each.name for each in fields), own, first.where if first else "")
+        self._numbered = ID not in [each.name for each in fields]
+        self._given = arrow.schema(fields)
+        self.schema = arrow.schema([(ID, arrow.int64()), *fields]) if self._numbered else self._given
+
+    def of(self, sentences: Sequence[Sentence], numbers: Sequence[int]) -> list[Any]:
+        """The columns of some sentences, which have these numbers."""
+        found = self._taken(sentences) if self._of_parquet else self._converted(sentences)
+        return [self._arrow.array(numbers, self._arrow.int64()), *found] if self._numbered else found
+
+    def _taken(self, sentences: Sequence[Sentence]) -> list[Any]:
+        """From the batches of a Parquet file, in its types."""
+        rows = [each.row for each in sentences if isinstance(each.row, ParquetRow)]
+        batches = []
+        for _, group in groupby(rows, key=lambda row: id(row.batch)):
+            same = list(group)
+            batches.append(same[0].batch.take(self._arrow.array([row.index for row in same])))
+        return list(self._arrow.Table.from_batches(batches, self._given).columns)
+
+    def _converted(self, sentences: Sequence[Sentence]) -> list[Any]:
+        known = set(self._given.names)
+        for sentence in sentences:
+            for name in sentence.row.values() if sentence.row is not None else ():
+                if name not in known:
+                    raise self._misfit(name, sentence.where, "which no earlier row had")
+        return [self._array(each.name, each.type, sentences) for each in self._given]
+
+    def _inferred(self, name: str, sentences: Sequence[Sentence]) -> Any:
+        kind = self._array(name, None, sentences).type
+        return self._arrow.field(name, self._arrow.string() if self._arrow.types.is_null(kind) else kind)
+
+    def _array(self, name: str, kind: Any, sentences: Sequence[Sentence]) -> Any:
+        values = [None if each.row is None else each.row.values().get(name) for each in sentences]
+        try:
+            return self._arrow.array(values, kind)
+        except (self._arrow.ArrowException, TypeError, OverflowError) as error:
+            where = next(self._misfits(kind, values, sentences), sentences[0].where)
+            raise self._misfit(name, where, "whose type differs from that of the earlier rows") from error
+
+    def _misfits(self, kind: Any, values: Sequence[Any], sentences: Sequence[Sentence]) -> Iterator[str]:
+        """Where the rows stand that do not fit, or after which a type cannot be found."""
+        for place, sentence in enumerate(sentences):
+            try:
+                self._arrow.array(values[place : place + 1] if kind is not None else values[: place + 1], kind)
+            except (self._arrow.ArrowException, TypeError, OverflowError):
+                yield sentence.where
+
+    def _misfit(self, name: str, where: str, reason: str) -> RamifyError:
+        return RamifyError(
+            f"{where}: has a column {shortened(name)} {reason}; Parquet needs the same columns and types in every row, "
+            "so name those to keep with --keep."
+        )

@@ -1,0 +1,1 @@
+"""The laboratory: experiments of many runs, their results and reports, and descriptions of grammars."""

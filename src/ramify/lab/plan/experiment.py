@@ -1,0 +1,220 @@
+"""An experiment as it will be run: every data set, run and group, nothing left to be looked up."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ramify.corpus.lines import beginning_of
+from ramify.corpus.reading import kind_of, read_sentences, split_paths
+from ramify.errors import RamifyError, RamifyWarning
+from ramify.lab.plan.toml_file import SettingsTable, check_known, check_name, split
+from ramify.lab.results.places import RUNS
+from ramify.lab.results.schema import FORMAT, DataRecord, Group, PlanRecord, Run, run_name
+from ramify.training.settings import Settings
+from ramify.version import VERSION
+
+if TYPE_CHECKING:
+    from ramify.corpus.reading import Corpus
+
+
+BUILT_IN = "built-in"
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A treebank by its name, or text or CoNLL-U to learn from."""
+
+    name: str
+    files: dict[str, Path] | None
+    """Of train, dev and test, the last two only where there are any; None for the built-in corpus"""
+    words: str = "auto"
+    """Which leaves are words, as in the settings"""
+    scored: str = "test"
+    """The split that is scored: test, or dev where settings are still being chosen"""
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether there are gold trees to score against."""
+        return self.files is None or (self.scored in self.files and looks_like_trees(self.files[self.scored]))
+
+    def split(self, name: str) -> Path | Corpus | None:
+        """What to train on, to choose the model by, or to score against; None where that file is missing."""
+        if self.files is None:
+            from ramify.demo import builtin_corpus
+
+            return builtin_corpus()[name]
+        file = self.files.get(name)
+        if file is None or not looks_like_trees(file) or kind_of(file) == "brackets":
+            return file
+        return read_sentences(file, "brackets")  # trees whose first labels are so odd that they would pass for text
+
+    @cached_property
+    def checksums(self) -> dict[str, str]:
+        """sha256 of every file; a built-in corpus is always the same."""
+        return {name: _checksum(path) for name, path in (self.files or {}).items()}
+
+    def as_record(self) -> DataRecord:
+        """For the plan of an experiment; of the folder only its name, because the rest is private."""
+        source = BUILT_IN if self.files is None else self.files["train"].parent.name
+        return DataRecord(source, self.checksums, self.words, self.scored)
+
+
+def looks_like_trees(file: Path) -> bool:
+    """By its first character; the rest is read before the first run begins."""
+    return beginning_of(file).decode("utf-8-sig", "replace").lstrip().startswith("(")
+
+
+def _checksum(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise RamifyError(f"{path}: this file cannot be read ({error.strerror}); check its permissions.") from error
+
+
+class DataTable(Struct):
+    """A table [data.NAME], besides settings."""
+
+    folder: str = ""
+
+
+def data_sets(
+    content: Mapping[str, Any], where: str, base: Path, places: Mapping[str, str], root: Path | None
+) -> dict[str, tuple[dict[str, Path] | None, SettingsTable]]:
+    """The files of every data set by its name, and the settings that it has in the experiment.
+
+    `content` is the table [data] of an experiment; where it is empty, the data sets are those of `places` and, without
+    any, all treebanks in the folder `root`. Relative folders are looked for in `root` or, without one, in `base`; the
+    word `built-in` stands for the built-in corpus, `./built-in` for a folder.
+    """
+    if root is not None and not root.is_dir():
+        raise RamifyError(f"{root}: there is no such folder; check --data-root.")
+    if content:
+        check_known(places, content, f"{where}, [data]")
+    content = content or dict(places or _treebanks_in(root))
+    if not content:
+        raise RamifyError(
+            f"{where}: names no data; give --data NAME=FOLDER, --data-root with a folder of treebanks, or describe it "
+            "under [data]."
+        )
+    found = {}
+    for name, value in content.items():
+        check_name(name, f"{where}, [data]")
+        place = f"{where}, [data.{name}]"
+        table, settings = split({"folder": value} if isinstance(value, str) else value, DataTable, place)
+        folder = places.get(name, table.folder or name)
+        parent = Path() if name in places else base if root is None else root
+        found[name] = (None if folder == BUILT_IN else _files(parent / folder, place), settings)
+    return found
+
+
+def _treebanks_in(root: Path | None) -> dict[str, str]:
+    """Every folder with all three splits in it; a warning names what was left out."""
+    found: dict[str, str] = {}
+    refused: list[RamifyError] = []
+    for folder in sorted(root.iterdir()) if root is not None else ():
+        try:
+            if folder.is_dir() and _splits(folder):
+                check_name(folder.name, str(folder))
+                _files(folder, "--data-root")
+                found[folder.name] = str(folder.absolute())
+        except RamifyError as error:
+            refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    for reason in refused:
+        warnings.warn(f"left out: {reason}", RamifyWarning, stacklevel=2)
+    return found
+
+
+def _splits(folder: Path) -> dict[str, Path]:
+    try:
+        return split_paths(folder)
+    except OSError as error:
+        raise RamifyError(f"{folder}: cannot be read ({error.strerror}); check its permissions.") from error
+
+
+def _files(folder: Path, where: str) -> dict[str, Path]:
+    try:
+        found = _splits(folder)
+    except RamifyError as error:
+        raise RamifyError(f"{where}: {error} Say where it is with --data or --data-root.") from error
+    for name in SPLITS:
+        if name not in found:
+            raise RamifyError(f"{where}: {folder} has no {name} file; name one {name}.trees.")
+        if not looks_like_trees(found[name]) and kind_of(found[name]) != "conllu":
+            raise RamifyError(f"{where}: {found[name]} holds neither trees nor CoNLL-U; experiments do not read text.")
+    return {name: found[name].absolute() for name in SPLITS}
+
+
+def planned_run(
+    data: str, model: str, settings: Settings, decoders: Sequence[str], teachers: Sequence[str] = ()
+) -> Run:
+    """A model that will be trained."""
+    path = f"{RUNS}/{run_name(data, model, settings.seed)}"
+    return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=asdict(settings))
+
+
+def planned_average(data: str, model: str, members: Sequence[str], decoders: Sequence[str] = ("mbr",)) -> Run:
+    """An average of models that will be trained."""
+    path = f"{RUNS}/{run_name(data, model, None)}"
+    return Run(data, model, None, tuple(decoders), path, members=tuple(members))
+
+
+def settings_of(run: Run) -> Settings:
+    """The settings of a run that is trained."""
+    return Settings(**(run.settings or {}))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole experiment."""
+
+    name: str
+    title: str
+    data: dict[str, DataSet]
+    groups: tuple[Group, ...]
+    baselines: tuple[str, ...]
+    threads: int
+    """Of every run; sums depend on it in their last digits, so it belongs to the experiment, not to the machine"""
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        """By name; one that several groups share is there once. All first seeds come before all second ones."""
+        merged: dict[str, Run] = {}
+        for run in self._in_order():
+            earlier = merged.get(run.name)
+            decoders = (*earlier.decoders, *run.decoders) if earlier else run.decoders
+            merged[run.name] = replace(run, decoders=tuple(dict.fromkeys(decoders)))
+        return merged
+
+    def _in_order(self) -> Iterator[Run]:
+        for place in range(max(len(group.seeds) for group in self.groups)):
+            for group in self.groups:
+                yield from (run for run in group.runs if run.seed in group.seeds[place : place + 1])
+        yield from (run for group in self.groups for run in group.runs if run.members)
+
+    def as_record(self) -> PlanRecord:
+        """What is written before the first run begins; settings are only with the runs themselves."""
+        groups = (replace(g, runs=tuple(replace(run, settings=None) for run in g.runs)) for g in self.groups)
+        data = {name: data.as_record() for name, data in self.data.items()}
+        return PlanRecord(
+            FORMAT,
+            self.name,
+            self.title,
+            VERSION,
+            self.threads,
+            self.baselines,
+            data,
+            tuple(groups),
+            tuple(self.runs.values()),
+        )

@@ -1,0 +1,272 @@
+"""From a TOML file, or a preset's name, to a plan; everything that can be refused is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from graphlib import CycleError, TopologicalSorter
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from ramify.errors import RamifyError
+from ramify.evaluation.baselines import BASELINES, check_baseline
+from ramify.lab.plan.experiment import DataSet, Plan, data_sets, planned_average, planned_run
+from ramify.lab.plan.toml_file import (
+    Seed,
+    SettingsTable,
+    check_known,
+    check_name,
+    checked,
+    located,
+    name_from,
+    read_toml,
+    split,
+    unknown,
+)
+from ramify.lab.results.schema import Group, Run, run_name
+from ramify.models import FAMILIES
+from ramify.training.settings import Settings, load_settings
+
+NOT_THERE = {
+    "seed": "seeds are set for the whole experiment or for a group, as in seeds = [0, 1]",
+    "input": "experiments read trees",
+    "column": "experiments read trees",
+    "split_sentences": "experiments read trees",
+}
+"""SettingsTable that an experiment decides otherwise."""
+FOCUS_SETTINGS = ("teacher_seeds", "focus", "focus_on", "focus_decay")
+
+
+class ExperimentTable(Struct):
+    """The whole file."""
+
+    title: str = ""
+    threads: Annotated[int, Meta(ge=1, le=1024)] = 1
+    split: Literal["test", "dev"] = "test"
+    """The one that is scored"""
+    baselines: tuple[str, ...] = tuple(BASELINES)
+    seeds: tuple[Seed, ...] = (0,)
+    decoders: tuple[str, ...] = ("mbr",)
+    settings: SettingsTable = {}
+    data: dict[str, Any] = {}
+    models: dict[str, Any] = {}
+    averages: dict[str, Any] = {}
+    group: list[Any] = []
+
+
+class ModelTable(Struct):
+    """A table [models.NAME], besides settings: decoders instead of the group's, and models to focus on."""
+
+    decoders: tuple[str, ...] | None = None
+    teachers: tuple[str, ...] = ()
+    teacher_seeds: tuple[Seed, ...] = ()
+
+
+class AverageTable(Struct):
+    """A table [averages.NAME]: the models whose runs are averaged."""
+
+    members: tuple[str, ...] = ()
+    seeds: tuple[Seed, ...] = ()
+
+
+class GroupTable(Struct):
+    """A table [[group]]; what it lacks is as in the whole experiment."""
+
+    name: str = ""
+    title: str = ""
+    data: tuple[str, ...] | None = None
+    models: tuple[str, ...] | None = None
+    seeds: tuple[Seed, ...] | None = None
+    decoders: tuple[str, ...] | None = None
+
+
+def presets() -> dict[str, Path]:
+    """The experiments that come with the package, by name."""
+    folder = Path(str(resources.files("ramify.lab.plan") / "presets"))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def find_experiment(text: str) -> Path:
+    """The file that is meant: its path, or the name of a preset."""
+    path, known = Path(text), presets()
+    if path.is_file():
+        return path
+    if text in known:
+        return known[text]
+    if path.suffix == ".toml":
+        raise RamifyError(f"{text}: there is no such file; check the name.")
+    raise RamifyError(f"{text}: is neither a TOML file nor a preset; presets are {', '.join(known)}.")
+
+
+def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, root: Path | None = None) -> Plan:
+    """The plan of an experiment; `places` say where data sets are, `root` is the folder of all others."""
+    path = find_experiment(str(experiment))
+    where = str(path)
+    table = checked(read_toml(path), ExperimentTable, where)
+    with located(f"{where}, baselines"):
+        for name in table.baselines:
+            check_baseline(name)
+    common = _training_settings(table.settings, f"{where}, [settings]")
+    base = Path() if path in presets().values() else path.parent
+    found = data_sets(table.data, where, base, places or {}, root)
+    of_data = {name: _training_settings(own, f"{where}, [data.{name}]") for name, (_, own) in found.items()}
+    models = _models(table, where)
+    title = table.title or path.stem
+    reader = _Groups(where, table, common, of_data, models)
+    entries = table.group or [{"name": name_from(path.stem), "title": title}]
+    groups = tuple(reader.group(place, entry) for place, entry in enumerate(entries, start=1))
+    if len({group.name for group in groups}) < len(groups):
+        raise RamifyError(f"{where}: two groups have one name; give each another one.")
+    _check_all_used(where, "data set", found, {name for group in groups for name in group.data})
+    _check_all_used(where, "model", models, {name for group in groups for name in group.models})
+    _check_needs(where, groups)
+    words = {name: str((common | of_data[name]).get("words", "auto")) for name in found}
+    data = {name: DataSet(name, files, words[name], table.split) for name, (files, _) in found.items()}
+    return Plan(path.stem, title, data, groups, table.baselines, table.threads)
+
+
+def _check_all_used(where: str, what: str, known: Collection[str], used: set[str]) -> None:
+    for name in known:
+        if name not in used:
+            raise RamifyError(f"{where}: the {what} {name} is in no group; add it to one, or leave it out.")
+
+
+@dataclass(frozen=True)
+class _Model:
+    settings: SettingsTable
+    decoders: tuple[str, ...] | None
+    teachers: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    """Of an average, which is not trained itself"""
+    seeds: tuple[int, ...] = ()
+    """Of teachers or members; empty for all seeds of the experiment"""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The models that must be trained before."""
+        return self.teachers + self.members
+
+
+def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
+    found: dict[str, _Model] = {}
+    for name, content in table.models.items():
+        where = f"{path}, [models.{name}]"
+        check_name(name, f"{path}, [models]")
+        about, rest = split(content, ModelTable, where)
+        settings = _training_settings(rest, where)
+        for key in FOCUS_SETTINGS:
+            if key in content and not about.teachers:
+                raise RamifyError(f"{where}: {key} goes with teachers; name them.")
+        found[name] = _Model(settings, about.decoders, about.teachers, seeds=about.teacher_seeds)
+    if not found:
+        raise RamifyError(f"{path}: there is no model; describe one under [models.NAME].")
+    for name, content in table.averages.items():
+        where = f"{path}, [averages.{name}]"
+        check_name(name, f"{path}, [averages]")
+        average = checked(content, AverageTable, where)
+        if name in found:
+            raise RamifyError(f"{path}: {name} is a model and an average; give one of them another name.")
+        if not average.members:
+            raise RamifyError(f"{where}: has no members; name the models to average.")
+        found[name] = _Model({}, ("mbr",), members=average.members, seeds=average.seeds)
+    _check_teachers(path, found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Groups:
+    path: str
+    table: ExperimentTable
+    common: SettingsTable
+    of_data: dict[str, SettingsTable]
+    models: dict[str, _Model]
+
+    def group(self, place: int, content: object) -> Group:
+        where = f"{self.path}, [[group]] {place}"
+        about = checked(content, GroupTable, where)
+        if not about.name:
+            raise RamifyError(f"{where}: has no name; give it one.")
+        check_name(about.name, where)
+        data = tuple(self.of_data) if about.data is None else about.data
+        models = tuple(self.models) if about.models is None else about.models
+        seeds = self.table.seeds if about.seeds is None else about.seeds
+        decoders = self.table.decoders if about.decoders is None else about.decoders
+        for key, value in (("data", data), ("models", models), ("seeds", seeds), ("decoders", decoders)):
+            if not value:
+                raise RamifyError(f"{where}: {key} is empty; name at least one.")
+        check_known(data, self.of_data, f"{where}, data")
+        check_known(models, self.models, f"{where}, models")
+        runs = tuple(run for d in data for m in models for run in self._runs(d, m, seeds, decoders))
+        return Group(about.name, about.title or about.name, data, models, seeds, runs)
+
+    def _runs(self, data: str, model: str, seeds: Sequence[int], decoders: Sequence[str]) -> list[Run]:
+        about = self.models[model]
+        chosen = decoders if about.decoders is None else about.decoders
+        others = [run_name(data, m, s) for m in about.needs for s in about.seeds or self.table.seeds]
+        if about.members:
+            return [planned_average(data, model, others, chosen)]
+        given = self.common | self.of_data[data] | about.settings
+        with located(f"{self.path}, model {model} on {data}"):
+            settings = (_settings(given | {"seed": seed}, chosen, others) for seed in seeds)
+            return [planned_run(data, model, each, chosen, others) for each in settings]
+
+
+def _settings(given: SettingsTable, decoders: Sequence[str], teachers: Sequence[str]) -> Settings:
+    """The settings of a run, if there can be such a run; how many words its model will know changes nothing."""
+    import torch
+
+    from ramify.decoding.decoders import DECODERS, check_decoder
+    from ramify.runtime.devices import chosen_device
+    from ramify.runtime.shapes import only_shapes
+
+    settings = load_settings(None, given)
+    # A GPU that is there is not touched, as that would take memory of it.
+    if settings.device != "auto" and not (settings.device.startswith("cuda") and torch.cuda.is_available()):
+        chosen_device(settings.device)
+    with only_shapes():
+        grammar = FAMILIES[settings.model](**settings.model_arguments(words=2))
+    check_known(decoders, DECODERS, "decoders")
+    for decoder in decoders:
+        check_decoder(grammar, decoder)
+    if teachers and not FAMILIES[settings.model].takes_span_scores:
+        raise RamifyError(f"{settings.model} cannot be focused: its loss takes no span scores.")
+    return settings
+
+
+def _check_teachers(where: str, models: Mapping[str, _Model]) -> None:
+    """Refuse teachers and members that are not models, and models that would have to be trained before themselves."""
+    for name, about in models.items():
+        kind = "teacher" if about.teachers else "member"
+        for other in about.needs:
+            if other not in models:
+                raise RamifyError(f"{where}: the {kind} of {name}, {unknown(other, models)}")
+            if models[other].members:
+                raise RamifyError(f"{where}: the {kind} of {name} is {other}, an average; name its members instead.")
+    try:
+        TopologicalSorter({name: about.needs for name, about in models.items()}).prepare()
+    except CycleError as error:
+        raise RamifyError(f"{where}: {error.args[1][0]} is among its own teachers; leave it out there.") from error
+
+
+def _check_needs(where: str, groups: Sequence[Group]) -> None:
+    """Refuse runs that wait for others that no group has."""
+    runs = {run.name: run for group in groups for run in group.runs}
+    for run in runs.values():
+        for other in run.needs:
+            if other not in runs:
+                raise RamifyError(f"{where}: {run.name} needs {other}, which is in no group; add it to one.")
+
+
+def _training_settings(content: SettingsTable, where: str) -> SettingsTable:
+    """SettingsTable by their names, - as good as _; whether they go together is seen when all are known."""
+    settings = {name.replace("-", "_"): value for name, value in content.items()}
+    if len(settings) < len(content):
+        raise RamifyError(f"{where}: a setting stands there twice, once with - and once with _; keep one.")
+    for name in settings:
+        if name in NOT_THERE:
+            raise RamifyError(f"{where}: {name} cannot be set here: {NOT_THERE[name]}.")
+    check_known(settings, [each.name for each in fields(Settings) if each.name not in NOT_THERE], where)
+    return settings

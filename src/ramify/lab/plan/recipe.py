@@ -1,0 +1,168 @@
+"""Teachers, students focused on them, further rounds, and the ensemble of the last students: from raw text to trees.
+
+A recipe is an experiment on one data set: each stage needs the runs of the stage before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from ramify.corpus.reading import split_paths
+from ramify.errors import RamifyError
+from ramify.lab.plan.experiment import DataSet, Plan, looks_like_trees, planned_average, planned_run
+from ramify.lab.plan.toml_file import Seed, SettingsTable, check_name, checked, located, name_from, read_toml, split
+from ramify.lab.results.schema import Group, Run, run_name
+from ramify.models import FAMILIES
+from ramify.training.settings import Settings, load_settings
+
+PLAN_NAME, TITLE = "focus", "Averaging and focusing"
+DECODERS = ("mbr",)
+
+
+@dataclass(frozen=True)
+class Grammars:
+    """Grammars that differ in the seed alone."""
+
+    name: str
+    settings: dict[str, Any]
+    """All but the seed, by name"""
+    seeds: tuple[int, ...]
+
+    def with_seed(self, seed: int) -> Settings:
+        """The settings of one of them."""
+        return load_settings(None, self.settings | {"seed": seed})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained, stage by stage."""
+
+    teachers: tuple[Grammars, ...]
+    student: Grammars
+    rounds: int
+    """How often students are trained; from the second round on the students of the round before are the teachers"""
+
+    @property
+    def runs(self) -> int:
+        """How many grammars are trained."""
+        return sum(len(each.seeds) for each in self.teachers) + self.rounds * len(self.student.seeds)
+
+    def smaller(self, teachers: int, students: int, rounds: int, epochs: int) -> Recipe:
+        """The same with fewer seeds and rounds, and at most this many epochs; a kind of teacher keeps one seed."""
+
+        def cut(grammars: Grammars, seeds: int) -> Grammars:
+            chosen = min(epochs, grammars.with_seed(0).epochs)
+            return replace(grammars, settings=grammars.settings | {"epochs": chosen}, seeds=grammars.seeds[:seeds])
+
+        kept = tuple(cut(each, max(1, teachers)) for each in self.teachers)
+        return Recipe(kept, cut(self.student, students), min(rounds, self.rounds))
+
+    def described(self) -> str:
+        """In one line."""
+        teachers = ", ".join(f"{len(each.seeds)} x {each.name}" for each in self.teachers)
+        rounds = "" if self.rounds == 1 else f" in each of {self.rounds} rounds"
+        epochs = self.student.with_seed(0).epochs
+        return f"teachers: {teachers}; students: {len(self.student.seeds)}{rounds}; at most {epochs} epochs each"
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON, to be read by `recipe_from`."""
+        teachers = {each.name: each.settings | {"seeds": list(each.seeds)} for each in self.teachers}
+        student = self.student.settings | {"seeds": list(self.student.seeds)}
+        return {"rounds": self.rounds, "teachers": teachers, "student": student}
+
+
+class RecipeTable(Struct):
+    """The whole file."""
+
+    rounds: Annotated[int, Meta(ge=1, le=10)] = 1
+    settings: SettingsTable = {}
+    teachers: dict[str, Any] = {}
+    student: SettingsTable = {}
+
+
+class GrammarTable(Struct):
+    """A table [teachers.NAME] or [student], besides settings."""
+
+    seeds: tuple[Seed, ...] = (0,)
+
+
+def read_recipe(text: str | None, given: Mapping[str, Any]) -> Recipe:
+    """From a TOML file, or the default recipe; `given` are settings of all its grammars, which win."""
+    path = Path(str(resources.files("ramify.lab.plan") / "recipes" / "default.toml")) if text is None else Path(text)
+    if not path.is_file():
+        raise RamifyError(f"{text}: this recipe file does not exist; check the name.")
+    return recipe_from(read_toml(path), str(path), given)
+
+
+def recipe_from(content: object, where: str, given: Mapping[str, Any]) -> Recipe:
+    """From the tables of a TOML file."""
+    table = checked(content, RecipeTable, where)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    teachers = tuple(
+        _grammars(name, each, f"{where}, [teachers.{name}]", table.settings, chosen)
+        for name, each in table.teachers.items()
+    )
+    if not teachers:
+        raise RamifyError(f"{where}: has no teachers; describe one under [teachers.NAME].")
+    student = _grammars("student", table.student, f"{where}, [student]", table.settings, chosen)
+    if not FAMILIES[student.with_seed(0).model].takes_span_scores:
+        raise RamifyError(f"{where}, [student]: {student.with_seed(0).model} cannot be focused; choose another family.")
+    return Recipe(teachers, student, table.rounds)
+
+
+def _grammars(name: str, content: object, where: str, common: dict[str, Any], given: dict[str, Any]) -> Grammars:
+    check_name(name, where)
+    if name.startswith("student") and name != "student":
+        raise RamifyError(f"{where}: names beginning with student are for the students; choose another.")
+    table, own = split(content, GrammarTable, where)
+    if not table.seeds:
+        raise RamifyError(f"{where}: seeds is empty; name at least one.")
+    settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | given
+    settings.pop("seed", None)
+    if name != "student" and "focus" in settings:
+        raise RamifyError(f"{where}: focus is for the student; set it there.")
+    grammars = Grammars(name, settings, table.seeds)
+    with located(where):
+        grammars.with_seed(0)
+    return grammars
+
+
+def data_set(data: Path) -> DataSet:
+    """A file of text, trees or CoNLL-U, or a folder with a training file and perhaps dev and test files."""
+    files = split_paths(data) if data.is_dir() else {"train": data}
+    if "train" not in files:
+        raise RamifyError(f"{data}: has no training file; name one train.txt, train.trees or train.conllu.")
+    if "test" in files and not looks_like_trees(files["test"]):
+        del files["test"]  # nothing to score against
+    return DataSet(name_from(data.resolve().stem), {split: path.absolute() for split, path in files.items()})
+
+
+def plan_of(recipe: Recipe, data: DataSet) -> Plan:
+    """The experiment that a recipe is."""
+    runs: list[Run] = []
+    teachers: list[str] = []
+    for each in recipe.teachers:
+        found = [planned_run(data.name, each.name, each.with_seed(seed), DECODERS) for seed in each.seeds]
+        runs += found
+        teachers += [run.name for run in found]
+    runs.append(planned_average(data.name, "teachers", teachers))
+    for number in range(1, recipe.rounds + 1):
+        settings = [recipe.student.with_seed(seed) for seed in recipe.student.seeds]
+        students = [planned_run(data.name, f"student-{number}", each, DECODERS, teachers) for each in settings]
+        teachers = [run.name for run in students]
+        runs += [*students, planned_average(data.name, f"students-{number}", teachers)]
+    seeds = dict.fromkeys(run.seed for run in runs if run.seed is not None)
+    models = tuple(dict.fromkeys(run.model for run in runs))
+    group = Group(PLAN_NAME, TITLE, (data.name,), models, tuple(seeds), tuple(runs))
+    return Plan(PLAN_NAME, TITLE, {data.name: data}, (group,), ("left", "right") if data.is_scored else (), threads=1)
+
+
+def last_students(recipe: Recipe, data: DataSet) -> list[str]:
+    """The names of the runs whose average is the result."""
+    return [run_name(data.name, f"student-{recipe.rounds}", seed) for seed in recipe.student.seeds]

@@ -1,0 +1,129 @@
+"""TOML files, checked against a schema: what is wrong or unknown is refused with its place."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from ramify.errors import RamifyError, shortened
+
+Content = TypeVar("Content", bound=Struct)
+Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+SettingsTable = dict[str, Any]
+"""Settings of training by name, which may be any; `load_settings` checks them"""
+
+NAME = re.compile(r"\w[\w.+-]*")
+LONGEST_NAME, MOST_BYTES = 100, 200
+"""A folder's name may have 255 bytes, and letters of many scripts have two or three."""
+LARGEST_FILE = 1 << 20
+LONGEST_LIST = 200
+KINDS = {"array": "a list", "object": "a table", "str": "a string", "int": "a whole number", "float": "a number"}
+"""What msgspec calls values, in words of TOML"""
+
+
+def read_text(path: Path) -> str:
+    """The text of a TOML file, of a size that a person could have written; a byte order mark is left out."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise RamifyError(f"{path}: is larger than {LARGEST_FILE >> 20} MB, so it cannot be an experiment.")
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise RamifyError(f"{path}: cannot be read as the TOML file of an experiment ({error}).") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file."""
+    try:
+        return tomllib.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise RamifyError(f"{path}: cannot be read as the TOML file of an experiment ({error}).") from error
+
+
+def checked(content: object, kind: type[Content], where: str) -> Content:
+    """A table as its schema says; keys that the schema lacks are refused. `where` begins the sentence of an error."""
+    if isinstance(content, dict):
+        for key in content:
+            if key not in kind.__struct_fields__:
+                raise RamifyError(f"{where}: {unknown(key, kind.__struct_fields__)}")
+    try:
+        found = msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        raise RamifyError(f"{where}: {_in_words(str(error))}.") from error
+    for key in kind.__struct_fields__:
+        values = getattr(found, key)
+        if isinstance(values, tuple) and len(set(values)) < len(values):
+            raise RamifyError(f"{where}: {key} names something twice; keep one.")
+    return found
+
+
+def split(content: object, kind: type[Content], where: str) -> tuple[Content, SettingsTable]:
+    """A table that also has settings of training: what its schema knows, and the rest."""
+    if not isinstance(content, dict):
+        raise RamifyError(f"{where}: must be a table.")
+    known = {key: value for key, value in content.items() if key in kind.__struct_fields__}
+    return checked(known, kind, where), {key: value for key, value in content.items() if key not in known}
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Errors that are raised within begin with the place of the mistake."""
+    try:
+        yield
+    except RamifyError as error:
+        raise RamifyError(f"{where}: {error}") from error
+
+
+def _in_words(message: str) -> str:
+    """An error of msgspec, such as "Expected `int`, got `str` - at `$.seeds[0]`", with the key first."""
+    what, _, place = message.partition(" - at ")
+    for name, words in KINDS.items():
+        what = what.replace(f"`{name}`", words)
+    key = place.strip("`").removeprefix("$").removeprefix(".")
+    what = what[:1].lower() + what[1:].replace("`", "'")
+    return f"{key}: {what}" if key else what
+
+
+def unknown(name: str, known: Collection[str]) -> str:
+    """What to say about a name that is not known: the one that was meant, or all there are."""
+    close = difflib.get_close_matches(name, known, 1)
+    everything = ", ".join(known) or "none"
+    if len(everything) > LONGEST_LIST:
+        everything = everything[:LONGEST_LIST].rpartition(",")[0] + " ..."
+    hint = f"did you mean {close[0]!r}?" if close else f"known are {everything}."
+    return f"{shortened(name)} is unknown; {hint}"
+
+
+def check_known(names: Iterable[str], known: Collection[str], where: str) -> None:
+    """Refuse names that are not among the known ones."""
+    for name in names:
+        if name not in known:
+            raise RamifyError(f"{where}: {unknown(name, known)}")
+
+
+def check_name(name: str, where: str) -> None:
+    """A name that is also the name of a folder."""
+    if not _is_name(name):
+        raise RamifyError(
+            f"{where}: the name {shortened(name)} must be letters, digits and . _ + - ({LONGEST_NAME}, or {MOST_BYTES} "
+            "bytes, at most), and begin with a letter, a digit or _."
+        )
+
+
+def name_from(text: str) -> str:
+    """A name that says what `text` says, as far as a name can."""
+    name = re.sub(r"^\W+", "", re.sub(r"[^\w.+-]+", "-", text))[:LONGEST_NAME]
+    while name and not _is_name(name):
+        name = name[:-1]
+    return name or "all"
+
+
+def _is_name(text: str) -> bool:
+    return bool(NAME.fullmatch(text)) and len(text) <= LONGEST_NAME and len(text.encode()) <= MOST_BYTES

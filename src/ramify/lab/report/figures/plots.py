@@ -1,0 +1,159 @@
+"""The figures: systems as marks in bands, lines over lengths, epochs and numbers of symbols, and heat maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
+
+from ramify.lab.report.figures.style import (
+    COLUMN,
+    PAGE,
+    Systems,
+    errors,
+    legend_below,
+    look,
+    means,
+    new_figure,
+    shortened,
+)
+from ramify.lab.results.schema import Spread
+
+
+def draw_dots(
+    bands: Mapping[str, str], values: Mapping[str, Mapping[str, Spread | None]], systems: Systems, scale: str
+) -> Any:
+    """`bands` by name what is written beside each, `values` by system and band; baselines stand in the middle."""
+    models = [name for name in values if name not in systems.baselines]
+    figure = new_figure(COLUMN, 0.8 + len(bands) * max(0.28, 0.1 * len(models)), list(values))
+    axes = figure.subplots()
+    handles = []
+    for name in values:
+        is_model = name in models
+        found = [values[name].get(band) for band in bands]
+        offset = (models.index(name) + 0.5) / len(models) * 0.7 - 0.35 if is_model else 0.0
+        style = systems.look(name) | {"linestyle": "none", "markersize": 4.5 if is_model else 4}
+        heights = [place + offset for place in range(len(bands))]
+        bars = errors(found) if is_model else None
+        handles.append(axes.errorbar(means(found), heights, xerr=bars, zorder=3 if is_model else 2, **style))
+    for place in range(0, len(bands), 2):
+        axes.axhspan(place - 0.5, place + 0.5, color="#f0f0f0", zorder=0, linewidth=0)
+    axes.set_yticks(range(len(bands)), [shortened(name, 20) for name in bands.values()])
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlabel=scale, xlim=(-2, 102), ylim=(len(bands) - 0.5, -0.5))
+    axes.grid(axis="x", linewidth=0.3, color="#cccccc")
+    legend_below(figure, handles, list(values))
+    return figure
+
+
+Curves = dict[str, list[dict[int, float]]]
+"""By model, for each seed, the value after each epoch"""
+
+
+def draw_lengths(bins: list[str], values: Mapping[str, Mapping[str, Spread | None]], systems: Systems) -> Any:
+    """A line for each system over bins of sentence lengths; those of baselines are grey."""
+    figure = new_figure(COLUMN, 2.3, list(values))
+    axes = figure.subplots()
+    handles = []
+    for name, by_bin in values.items():
+        style = systems.look(name) | {"linewidth": 0.9 if name in systems.baselines else 1.3}
+        found = [by_bin[x] for x in bins]
+        handles.append(axes.errorbar(range(len(bins)), means(found), yerr=errors(found), **style))
+    axes.set_xticks(range(len(bins)), [x.replace("-", "–") for x in bins])
+    axes.set(xlabel="words in the sentence", ylabel="S-F1", ylim=(-2, None))
+    axes.grid(axis="y", linewidth=0.3, color="#cccccc")
+    legend_below(figure, handles, list(values))
+    return figure
+
+
+def draw_symbols(f1: dict[int, Spread | None], perplexity: dict[int, Spread | None]) -> Any:
+    """Two lines, each with an axis, against the number of preterminals on a logarithmic scale."""
+    names = ("perplexity (left)", "S-F1 (right)")
+    figure = new_figure(COLUMN, 2.3, names)
+    left = figure.subplots()
+    right = left.twinx()
+    right.spines["right"].set_visible(True)
+    handles = []
+    # A little to the left and to the right of their size, so that no bar hides another.
+    for axes, values, number, name, aside in ((left, perplexity, 1, "perplexity", 0.98), (right, f1, 0, "S-F1", 1.02)):
+        found, style = list(values.values()), look(number)
+        at = [aside * size for size in values]
+        handles.append(axes.errorbar(at, means(found), yerr=errors(found), **style))
+        axes.set_ylabel(name, color=style["color"])
+        axes.tick_params(axis="y", colors=style["color"])
+        axes.margins(y=0.15)
+    left.set_xscale("log")
+    left.set_xticks(list(f1), [str(p) for p in f1])
+    left.set_xticks([], minor=True)
+    left.set_xlabel("preterminals")
+    legend_below(figure, handles, names)
+    return figure
+
+
+def draw_curves(perplexity: Curves, f1: Curves, systems: Systems) -> Any:
+    """A panel for each measure; for each model a thin line per seed, and marks at their mean."""
+    panels = [(of, name) for of, name in ((perplexity, "dev perplexity"), (f1, "dev S-F1")) if any(of.values())]
+    figure = new_figure(PAGE if len(panels) > 1 else COLUMN, 2.2, list(perplexity))
+    handles: dict[str, Any] = {}
+    for axes, (of, name) in zip(figure.subplots(1, len(panels) or 1, squeeze=False)[0], panels, strict=False):
+        for model, seeds in of.items():
+            style = systems.look(model)
+            for curve in seeds if len(seeds) > 1 else ():
+                axes.plot(list(curve), list(curve.values()), **style | {"linewidth": 0.5, "marker": ""})
+            epochs = sorted({epoch for curve in seeds for epoch in curve})
+            middle = [fmean(curve[epoch] for curve in seeds if epoch in curve) for epoch in epochs]
+            (handles[model],) = axes.plot(epochs, middle, **style)
+        axes.set(xlabel="epoch", ylabel=name)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if of is perplexity:
+            values = [value for seeds in of.values() for curve in seeds for value in curve.values()]
+            if max(values) > 4 * min(values):
+                _logarithmic(axes)
+        axes.grid(axis="y", linewidth=0.3, color="#cccccc")
+    legend_below(figure, list(handles.values()), list(handles))
+    return figure
+
+
+def _logarithmic(axes: Any) -> None:
+    """Ticks at 1, 2 and 5 times a power of ten, as plain numbers: formulas are switched off for the sake of names."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+LEAST, WRITTEN = 0.01, 0.1
+"""Smaller shares are not drawn, and are drawn without their number."""
+
+
+def draw_heat_map(labels: list[str], symbols: list[str], values: list[list[float]]) -> Any:
+    """Labels below each other, nonterminals side by side; the darker, the more, and white is less than one percent."""
+    import matplotlib as mpl
+    import numpy as np
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Rectangle
+
+    figure = new_figure(PAGE, 1.15 + 0.22 * len(labels))
+    axes = figure.subplots()
+    shares = np.array(values)
+    # From a blue that is still seen on white to nearly black.
+    colours = ListedColormap(mpl.colormaps["Blues"](np.linspace(0.12, 1, 256)))
+    for row, column in np.argwhere(shares >= LEAST):
+        share = shares[row, column]
+        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colours(share), edgecolor="white", clip_on=False))
+        if share >= WRITTEN:
+            ink = "white" if share > 0.5 else "black"
+            axes.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=ink)
+    axes.set_yticks(np.arange(len(labels)) + 0.5, [shortened(label, 12) for label in labels])
+    axes.set_xticks(np.arange(len(symbols)) + 0.5, [shortened(symbol, 10) for symbol in symbols], rotation=90)
+    axes.tick_params(length=0)
+    axes.set(xlim=(0, len(symbols)), ylim=(len(labels), 0))
+    axes.spines[:].set_visible(False)
+    axes.set(xlabel="nonterminal, the most used first", ylabel="gold label")
+    bar = figure.colorbar(ScalarMappable(cmap=colours), ax=axes, pad=0.01, aspect=14)
+    bar.set_label("P(nonterminal | label)")
+    bar.outline.set_visible(False)
+    return figure

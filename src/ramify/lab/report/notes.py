@@ -1,0 +1,101 @@
+"""Notes below tables and figures: where their numbers come from, and which of them can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from ramify.lab.results.schema import Result
+
+DECODERS = {"mbr": "MBR", "viterbi": "Viterbi"}
+
+
+def decoder_name(decoder: str) -> str:
+    """As it is written in tables."""
+    return DECODERS.get(decoder, decoder)
+
+
+def decoder_note(results: Iterable[Result]) -> list[str]:
+    """By which decoder, or decoders, the trees were found."""
+    names = dict.fromkeys(decoder_name(r.decoder) for r in results if not r.is_baseline)
+    return [f"Decoder: {' and '.join(names)}."] if names else []
+
+
+def bound_note(results: Iterable[Result]) -> list[str]:
+    """Which perplexities are bounds."""
+    names = dict.fromkeys(r.model for r in results if r.is_bound and r.perplexity is not None)
+    return [f"Perplexity of {', '.join(names)} is an upper bound: the true one is lower."] if names else []
+
+
+def models_by(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, dict[str, list[str]]]:
+    """By data set and key the models, each once."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for result in results:
+        models = found.setdefault(result.data, {}).setdefault(key(result), [])
+        if result.model not in models:
+            models.append(result.model)
+    return found
+
+
+def vocabularies(results: Iterable[Result]) -> dict[str, dict[str, list[str]]]:
+    """By data set and vocabulary the models with a perplexity; perplexities of different vocabularies differ anyway."""
+    return models_by((r for r in results if r.perplexity is not None), lambda r: r.vocabulary)
+
+
+def vocabulary_note(results: Iterable[Result]) -> list[str]:
+    """Which perplexities cannot be compared, because other words are known."""
+    return [
+        f"Perplexities of different vocabularies cannot be compared, except with spelling. {data}: "
+        + "; ".join(f"{', '.join(models)}: {vocabulary}" for vocabulary, models in found.items())
+        + "."
+        for data, found in vocabularies(results).items()
+        if len(found) > 1
+    ]
+
+
+def provenance(results: Sequence[Result]) -> list[str]:
+    """Seeds, draws, signatures, sentences without a parse and hardware of the results in a table or figure."""
+    notes = seeds_note(results)
+    draws = {r.model: len(r.scores.run_f1) for r in results if r.is_baseline and len(r.scores.run_f1) > 1}
+    notes += [f"For {name} trees, ± is over {count} draws." for name, count in draws.items()]
+    signatures = models_by(results, lambda r: r.scores.signature)
+    for data, found in signatures.items():
+        of_data = "" if len(signatures) == 1 else f" of {data}"
+        for signature, systems in found.items():
+            # Scores with different signatures cannot be compared, so a reader must see whose they are.
+            whose = "" if len(found) == 1 else f" ({', '.join(systems)})"
+            notes.append(f"Signature{of_data}{whose}: {signature}.")
+    notes += [
+        f"Without a parse, and scored as flat trees: {r.scores.not_derived:,} of {r.scores.scores.sentences:,} "
+        f"sentences of {r.data} by {r.model}, {'' if r.members else 'seed '}{r.source}, {r.decoder}; their numbers are "
+        f"in {r.path}."
+        for r in results
+        if r.scores.not_derived
+    ]
+    machines = dict.fromkeys(r.hardware for r in results if not r.is_baseline)
+    return [*notes, *([f"Hardware: {'; '.join(machines)}."] if machines else [])]
+
+
+def seeds_note(results: Iterable[Result]) -> list[str]:
+    """How many runs the figures are of, and which seeds."""
+    seeds: dict[tuple[str, str], dict[str, None]] = {}
+    for result in results:
+        if not result.is_baseline:
+            seeds.setdefault((result.data, result.model), {})[result.source] = None
+    several_data = len({data for data, _ in seeds}) > 1
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for (data, model), known in seeds.items():
+        alike.setdefault(tuple(known), []).append(f"{data} {model}" if several_data else model)
+    if not alike:
+        return []
+    (usual, systems), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
+    each = " each" if len(systems) > 1 else ""
+    exceptions = (f"; {_counted(known)} of {', '.join(names)}" for known, names in others)
+    several = any(len(known) > 1 for known in alike)
+    deviation = "; ± is the biased standard deviation over seeds" if several else ""
+    return [f"{_counted(usual)}{each}{''.join(exceptions)}{deviation}."]
+
+
+def _counted(seeds: Sequence[str]) -> str:
+    if seeds[0].startswith("average"):
+        return seeds[0]
+    return f"{len(seeds)} seed{'s' * (len(seeds) != 1)} ({', '.join(seeds)})"

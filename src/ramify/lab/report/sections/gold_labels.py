@@ -1,0 +1,221 @@
+"""Recall by gold label, F1 by length, and what induced nonterminals have to do with gold labels."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import inf
+from typing import Any
+
+from ramify.evaluation.induced import by_nonterminal, label_entropy, purity
+from ramify.evaluation.subtypes import LEAST_COUNT
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, titled
+from ramify.lab.report.figures.plots import draw_dots, draw_heat_map, draw_lengths
+from ramify.lab.report.figures.style import Systems
+from ramify.lab.report.notes import decoder_name, decoder_note, provenance
+from ramify.lab.report.published import published
+from ramify.lab.results.collection import Collection, Unit, chosen_run
+from ramify.lab.results.schema import Induced, Result, Spread, spread
+
+RAREST = 0.5
+"""Labels with a smaller share of the constituents, in percent, are left out of the table."""
+LABELS_DRAWN = 8
+
+ByName = dict[str, list[Result]]
+"""The runs of each model, and each baseline by its name"""
+Details = Callable[[Result], dict[str, Any]]
+
+
+def by_label(study: Collection) -> Section:
+    """How much of each gold category is bracketed."""
+    found = (_labels(study, *unit) for unit in _units(study, lambda r: r.scores.recall_by_label))
+    return Section("recall-by-label", [exhibit for exhibit in found if exhibit])
+
+
+def _labels(study: Collection, unit: Unit, found: ByName) -> Exhibit | None:
+    labels = next(iter(found.values()))[0].scores.recall_by_label
+    shown = [label for label, about in labels.items() if about.share >= RAREST]
+    if not shown:
+        return None
+    values = _spreads(found, shown, lambda r: r.scores.recall_by_label, "recall")
+    theirs = {name: recall for name, of in found.items() if (recall := published().recall(of[0]))}
+    columns: list[Any] = [*values.values(), *theirs.values()]
+    rows: list[Row] = [
+        (x, number(labels[x].share), number(labels[x].mean_length), *(mean(column.get(x)) for column in columns))
+        for x in shown
+    ]
+    heads = ["label", "share, %", "mean length", *found, *(f"published {name}" for name in theirs)]
+    rare = len(labels) - len(shown)
+    notes = [f"{rare} labels with a share below {RAREST} % are left out."] if rare else []
+    notes += [*_notes(found), *(published().remarks([of[0] for of in found.values()]) if theirs else [])]
+    bands = {label: f"{label[:12]} ({labels[label].share:.0f} %)" for label in shown[:LABELS_DRAWN]}
+    baselines = _baseline_names(found)
+    drawn = {name: of for name, of in values.items() if name not in baselines or name.startswith("right")}
+    return Exhibit(
+        "recall-by-label",
+        (unit.group.name, unit.data),
+        f"Recall by label: {unit.title}",
+        notes,
+        Table(heads, {"": rows}, len(theirs)),
+        partial(draw_dots, bands, drawn, Systems(study.looks, baselines), "recall, %"),
+        unit.folded,
+    )
+
+
+def by_length(study: Collection) -> Section:
+    """How F1 falls with the length of sentences."""
+    return Section("f1-by-length", [_lengths(study, *unit) for unit in _units(study, lambda r: r.scores.by_length)])
+
+
+def _lengths(study: Collection, unit: Unit, found: ByName) -> Exhibit:
+    ranges = {x: about.sentences for x, about in next(iter(found.values()))[0].scores.by_length.items()}
+    values = _spreads(found, ranges, lambda r: r.scores.by_length, "sentence_f1")
+    rows: list[Row] = [(x, number(n, 0), *(mean(of[x]) for of in values.values())) for x, n in ranges.items()]
+    bins = disjoint(list(ranges))
+    systems = Systems(study.looks, _baseline_names(found))
+    return Exhibit(
+        "f1-by-length",
+        (unit.group.name, unit.data),
+        f"S-F1 by length: {unit.title}",
+        _notes(found),
+        Table(["words", "sentences", *found], {"": rows}),
+        partial(draw_lengths, bins, values, systems) if len(bins) > 1 else None,
+        unit.folded,
+    )
+
+
+def disjoint(ranges: Sequence[str]) -> list[str]:
+    """Of ranges such as 2-10, 11-20, 2-40 those that contain no other: the bins."""
+    bounds = {name: _bounds(name) for name in ranges}
+    return [
+        name
+        for name, (first, last) in bounds.items()
+        if not any(first <= a and b <= last and (a, b) != (first, last) for a, b in bounds.values())
+    ]
+
+
+def _bounds(name: str) -> tuple[float, float]:
+    first, *last = map(int, re.findall(r"[0-9]{1,9}", name) or [0])
+    return first, last[0] if last else inf
+
+
+def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByName]]:
+    """What is drawn together, with the baselines, of results that have details."""
+    for unit in study.units():
+        of_models = {m: [r for r in study.of(unit.data, m, unit.group) if details(r)] for m in unit.models}
+        found: ByName = {m: of for m, of in of_models.items() if of}
+        if found:
+            found |= {f"{r.model} (baseline)": [r] for r in study.baselines(unit.data) if details(r)}
+            yield unit, found
+
+
+def _spreads(found: ByName, keys: Any, details: Details, field: str) -> dict[str, dict[str, Spread | None]]:
+    """Of one field of the details under each key, over the runs of each system."""
+    return {
+        name: {key: spread(getattr(details(r).get(key), field, None) for r in of) for key in keys}
+        for name, of in found.items()
+    }
+
+
+def _baseline_names(found: ByName) -> list[str]:
+    return [name for name, of in found.items() if of[0].is_baseline]
+
+
+def _notes(found: ByName) -> list[str]:
+    shown = [r for of in found.values() for r in of]
+    return [*decoder_note(shown), *provenance(shown)]
+
+
+SYMBOLS = 30
+LABELS = 7
+OTHER = "OTHER"
+PURE = 0.9
+"""A nonterminal stands for a label that this share of its constituents, or more, have."""
+SUBTYPES = 6
+"""At most this many nonterminals of a label are listed."""
+
+
+def induced(study: Collection) -> Section:
+    """A table of purity over all models, then a heat map and the subtypes of each model's chosen run."""
+    found = {
+        (data, model): of
+        for data in study.datasets
+        for model in study.models(data)
+        if (of := [r for r in study.of(data, model) if r.induced and r.induced.alignment and r.induced.usage])
+    }
+    exhibits = [_purity(found)] if found else []
+    for (data, _), of in found.items():
+        run = chosen_run(of)
+        chosen = "the one" if len(of) == 1 else "of the best dev likelihood"
+        seed = "" if run.seed is None else f" {run.seed}"
+        notes = [f"Seed{seed}, {chosen}; decoder {decoder_name(run.decoder)}.", *provenance([run])[1:]]
+        exhibits += _of_run(run, notes, folded=data != next(iter(found))[0])
+    return Section("gold-labels", exhibits)
+
+
+def pure_symbols(of: Induced) -> tuple[int, float]:
+    """How many nonterminals stand for one label, and the percentage of the constituents they have."""
+    rows = [[*row.values()] for row in by_nonterminal(of.alignment).values()]
+    pure = [sum(row) for row in rows if sum(row) >= LEAST_COUNT and max(row) >= PURE * sum(row)]
+    return len(pure), 100 * sum(pure) / sum(map(sum, rows))
+
+
+def heat(of: Induced, frequency: dict[str, int]) -> tuple[list[str], list[str], list[list[float]]]:
+    """Labels, nonterminals and P(nonterminal | label); a label's row sums to one over all nonterminals.
+
+    Shown are the nonterminals used most, and the most frequent labels with the rest pooled.
+    """
+    totals = {label: frequency.get(label, 0) or sum(counts.values()) for label, counts in of.alignment.items()}
+    ordered = sorted(totals, key=lambda label: -totals[label])
+    rows = {label: Counter(of.alignment[label]) for label in ordered[:LABELS]}
+    rest = [of.alignment[label] for label in ordered[LABELS:]]
+    if rest:
+        rows[OTHER] = sum((Counter(counts) for counts in rest), rows.get(OTHER, Counter()))
+    symbols = sorted(of.usage, key=lambda symbol: -of.usage[symbol])[:SYMBOLS]
+    return list(rows), symbols, [[counts[s] / counts.total() for s in symbols] for counts in rows.values()]
+
+
+def _purity(found: dict[tuple[str, str], list[Result]]) -> Exhibit:
+    parts: dict[str, list[Row]] = {}
+    for (data, model), of in found.items():
+        each = [r.induced for r in of if r.induced]
+        pure = [pure_symbols(one) for one in each]
+        row = (
+            model,
+            Number(len(each), digits=0),
+            mean(spread(len(one.usage) for one in each)),
+            mean(spread(label_entropy(one.alignment) for one in each), 2),
+            mean(spread(100 * purity(one.alignment) for one in each)),
+            mean(spread(count for count, _ in pure)),
+            mean(spread(share for _, share in pure)),
+        )
+        parts.setdefault(data, []).append(row)
+    heads = (
+        "model", "seeds", "nonterminals used", "H(label | nonterminal)", "purity, %", "pure nonterminals",
+        "constituents of these, %",
+    )  # fmt: skip
+    title = titled("Nonterminals that stand for single labels", parts)
+    return Exhibit("purity", (), title, provenance([r for of in found.values() for r in of]), Table(heads, parts))
+
+
+def _of_run(run: Result, notes: list[str], folded: bool) -> list[Exhibit]:
+    assert run.induced is not None
+    of, where = run.induced, f"{run.model} on {run.data}"
+    frequency = {label: about.constituents for label, about in run.scores.recall_by_label.items()}
+    labels, symbols, values = heat(of, frequency)
+    name, draw = (run.data, run.model), partial(draw_heat_map, labels, symbols, values)
+    heat_map = Exhibit("alignment", name, f"Alignment: {where}", notes, draw=draw, folded=folded)
+    rows: list[Row] = []
+    for label in labels:
+        total = sum(of.alignment.get(label, {}).values())
+        for place, subtype in enumerate(sorted(of.subtypes.get(label, ()), key=lambda each: -each.count)[:SUBTYPES]):
+            words = ", ".join(f"{word} {count}" for word, count in subtype.first_words) or "nothing tells it apart"
+            share = number(100 * subtype.count / total) if total else None
+            rows.append((label if place == 0 else "", subtype.nonterminal, number(subtype.count, 0), share, words))
+    if not rows:
+        return [heat_map]
+    about = "For each label the nonterminals that divide it, with the first words that tell them apart, counted."
+    table = Table(["label", "nonterminal", "constituents", "share, %", "first words"], {"": rows})
+    return [heat_map, Exhibit("subtypes", name, f"Subtypes: {where}", [about, *notes], table, folded=True)]

@@ -1,0 +1,161 @@
+"""The folder of an experiment while it is run: what it holds already, and whether it is the same experiment."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ramify.errors import RamifyError
+from ramify.lab.plan.experiment import Plan
+from ramify.lab.results.places import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
+from ramify.lab.results.schema import (
+    FORMAT,
+    DataRecord,
+    Epoch,
+    Failure,
+    PlanRecord,
+    RecordError,
+    Result,
+    Run,
+    as_record,
+    read_record,
+)
+from ramify.storage.files import contents, remove_unfinished, write_json
+from ramify.training.settings import FREE_TO_CHANGE, load_settings
+
+LOCK_PATIENCE = 10.0
+"""Seconds in which the processes of an experiment that was killed save their runs and end."""
+SAME_RUN = frozenset(["device", "checkpoint_minutes"])
+"""Settings that may differ in one run. More epochs may not: the results of a table must be of the same training."""
+assert SAME_RUN < FREE_TO_CHANGE
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a folder that is neither new nor empty nor an experiment's."""
+    try:
+        if out.exists() and not out.is_dir():
+            raise RamifyError(f"{out}: is a file; give the name of a folder.")
+        inside = contents(out, (PLAN,))
+    except OSError as error:
+        raise RamifyError(f"{out}: cannot be read ({error.strerror}); check its permissions.") from error
+    if inside and PLAN not in inside:
+        raise RamifyError(f"{out}: is not empty and holds no experiment; give another folder.")
+
+
+def check_same(out: Path, plan: Plan) -> None:
+    """Refuse to continue another experiment, other data, or runs of other settings."""
+    before = _earlier_plan(out)
+    if before is not None and before.name != plan.name:
+        raise RamifyError(f"{out}: holds the experiment {before.name!r}; give another --out.")
+    for name, then in _known_data(before).items():
+        data = plan.data.get(name)
+        if data is not None and then.sha256 != data.checksums:
+            raise RamifyError(f"{out}: was begun with other files of {name}; give the same ones, or another --out.")
+        if data is not None and then.words != data.words:
+            raise RamifyError(
+                f"{out}: was begun with words = {then.words!r} for {name}, not {data.words!r}; set it back, or give "
+                "another --out."
+            )
+        if data is not None and then.split != data.scored:
+            raise RamifyError(
+                f"{out}: holds scores of the {then.split} set of {name}, not of the {data.scored} set; give another "
+                "--out."
+            )
+    for run in plan.runs.values():
+        _check_same_run(out / run.path, run, plan.threads)
+
+
+def write_plan(out: Path, plan: Plan) -> None:
+    """The plan, with what is known of the data of earlier plans: their results are still in the folder."""
+    known = _known_data(_earlier_plan(out))
+    earlier = {name: data for name, data in known.items() if name not in plan.data}
+    write_json(out / PLAN, as_record(msgspec.structs.replace(plan.as_record(), earlier_data=earlier)))
+
+
+def _earlier_plan(out: Path) -> PlanRecord | None:
+    if not (out / PLAN).exists():
+        return None
+    try:
+        return read_record(out / PLAN, PlanRecord)
+    except RecordError as error:
+        raise RamifyError(f"{out / PLAN}: {error.why}; begin another experiment with another --out.") from error
+
+
+def _known_data(plan: PlanRecord | None) -> dict[str, DataRecord]:
+    """All data sets that this plan or one before it had."""
+    return {} if plan is None else plan.earlier_data | plan.data
+
+
+def _check_same_run(folder: Path, run: Run, threads: int) -> None:
+    if run.settings is None:
+        return
+    if not os.path.exists(folder / CONFIG):  # noqa: PTH110, unlike a Path's it accepts a folder that cannot be read
+        return
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        before, then = load_settings(None, dict(config["settings"])), config["threads"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, RamifyError) as error:
+        raise RamifyError(f"{folder}: holds no run that can be resumed; give another --out.") from error
+    for name in run.settings.keys() - SAME_RUN:
+        value, earlier = run.settings[name], getattr(before, name)
+        if earlier != value:
+            raise RamifyError(
+                f"{folder}: holds a run with {name} {earlier}, not {value}; give this model another name, give another "
+                "--out, or remove that folder if you do not need it."
+            )
+    if then != threads:
+        raise RamifyError(
+            f"{folder}: holds a run with {then} threads, not {threads}; set threads = {then}, or give another --out."
+        )
+
+
+def epochs_done(run: Path) -> list[Epoch]:
+    """The epochs that a run has finished; none if they cannot be read."""
+    try:
+        return msgspec.json.Decoder(Epoch).decode_lines((run / METRICS).read_bytes())
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return []
+
+
+def result_of(out: Path, run: Run, decoder: str | None = None) -> Result | None:
+    """The result of a run by a decoder, by default its first; None where there is none that can be read."""
+    return _result(result_file(out / run.path, decoder or run.decoders[0]))
+
+
+def baseline_of(out: Path, data: str, name: str) -> Result | None:
+    """The result of a baseline; None where there is none that can be read."""
+    return _result(baseline_file(out, data, name))
+
+
+def _result(path: Path) -> Result | None:
+    try:
+        return read_record(path, Result)
+    except RecordError:
+        return None
+
+
+def missing_decoders(out: Path, run: Run) -> tuple[str, ...]:
+    """Those whose results are yet to be made; a run without any is finished."""
+    return tuple(decoder for decoder in run.decoders if result_of(out, run, decoder) is None)
+
+
+def missing_baselines(out: Path, plan: Plan, data: str) -> tuple[str, ...]:
+    """Those whose results are yet to be made."""
+    return tuple(name for name in plan.baselines if baseline_of(out, data, name) is None)
+
+
+def forget_failure(folder: Path) -> None:
+    """Remove what an earlier failure left, so that the run can be tried again."""
+    (folder / FAILED).unlink(missing_ok=True)
+    remove_unfinished(folder, (FAILED,))
+
+
+def save_failure(folder: Path, error: str, details: str) -> None:
+    """Keep a failure beside what the run left; where nothing can be written, that may be the failure itself."""
+    with suppress(OSError, RamifyError):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / FAILED, as_record(Failure(FORMAT, error, details)))

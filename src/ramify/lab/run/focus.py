@@ -1,0 +1,198 @@
+"""A recipe carried out: its runs, the ensemble of the last ones, and what each stage gained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from msgspec import Struct
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from ramify.errors import RamifyError
+from ramify.lab.plan.experiment import DataSet, Plan
+from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
+from ramify.lab.plan.time_budget import fitting_recipe
+from ramify.lab.results.places import RUNS, result_file
+from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, Spread, as_record, read_record, spread
+from ramify.lab.run import experiment_folder as folder
+from ramify.lab.run.runner import run_experiment, survey
+from ramify.lab.run.status import Status
+from ramify.lab.run.worker_process import Event, cores
+from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
+from ramify.storage.files import write_json
+from ramify.storage.model_files import checksum
+
+RECIPE, MODEL = "recipe.json", "model"
+HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
+
+
+class RecipeRecord(Struct):
+    """The recipe that was begun in a folder."""
+
+    format: int
+    recipe: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PlannedFocus:
+    """Everything that is known before the first grammar is trained."""
+
+    recipe: Recipe
+    data: DataSet
+    plan: Plan
+    out: Path
+    lines: tuple[str, ...]
+    """What a person should know"""
+
+    @property
+    def model(self) -> Path:
+        """Where the ensemble will be."""
+        return self.out / MODEL
+
+    def statuses(self) -> list[Status]:
+        """Where each run is."""
+        return list(survey(self.plan, self.out if self.out.exists() else None))
+
+
+def prepare_focus(
+    data: Path,
+    out: Path,
+    recipe: str | None,
+    settings: Mapping[str, Any],
+    minutes: float | None,
+    jobs: int | None,
+) -> PlannedFocus:
+    """Choose what to train; where a recipe was begun in `out`, that one is continued."""
+    folder.check_folder(out)
+    found = data_set(data)
+    if (out / RECIPE).exists():
+        chosen = recipe_from(read_record(out / RECIPE, RecipeRecord).recipe, str(out / RECIPE), {})
+        lines = (f"Continues the recipe in {out}: {chosen.described()}.",)
+        if recipe is not None and read_recipe(recipe, settings) != chosen and minutes is None:
+            raise RamifyError(f"{out}: was begun with another recipe; give the same one, or another --out.")
+    else:
+        chosen = read_recipe(recipe, settings)
+        expected = ""
+        if minutes is not None:
+            chosen, needed = fitting_recipe(chosen, found, minutes, jobs or cores())
+            expected = f"; expected to take about {needed:.0f} minutes" if needed >= 1 else "; a minute at most"
+        lines = (f"Recipe: {chosen.described()}{expected}.",)
+    return PlannedFocus(chosen, found, plan_of(chosen, found), out, lines)
+
+
+def run_focus(
+    planned: PlannedFocus,
+    *,
+    jobs: int | None = None,
+    on_begin: Callable[[list[Status]], None] = lambda _: None,
+    on_change: Callable[[Status, Event], None] = lambda _, __: None,
+) -> None:
+    """Train what is missing and leave the ensemble of the last students."""
+
+    def begin(statuses: list[Status]) -> None:
+        write_json(planned.out / RECIPE, as_record(RecipeRecord(FORMAT, planned.recipe.as_record())))
+        on_begin(statuses)
+
+    statuses = run_experiment(planned.plan, planned.out, jobs=jobs, on_begin=begin, on_change=on_change)
+    failed = [status for status in statuses if status.state == "failed"]
+    if failed:
+        raise RamifyError(
+            f"{failed[0].name} failed: {failed[0].error} The same command tries it again ({len(failed)} of "
+            f"{len(statuses)} jobs failed)."
+        )
+    _save_ensemble(planned)
+
+
+def _save_ensemble(planned: PlannedFocus) -> None:
+    from ramify.parser import Ensemble
+
+    students = [planned.out / RUNS / name for name in last_students(planned.recipe, planned.data)]
+    if is_ensemble(planned.model):
+        there = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
+        if there == [checksum(student) for student in students]:
+            return
+        raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
+    names = (f"{student.parent.name}/{student.name}" for student in students)
+    Ensemble([f"{name}={student}" for name, student in zip(names, students, strict=True)]).save(planned.model)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The grammars of one stage and their average."""
+
+    name: str
+    grammars: int
+    f1: Spread | None
+    """S-F1 of its grammars on the test set; None without gold trees"""
+    average_f1: float | None
+    agreement: float | None
+    """The mean S-F1 between two of its grammars"""
+    perplexity: float | None
+    """On dev, the mean over the grammars"""
+    minutes: float
+    """Of training, all grammars together"""
+
+
+def stages(planned: PlannedFocus) -> list[Stage]:
+    """What each stage reached, from its results."""
+    found = []
+    for average in (run for run in planned.plan.runs.values() if run.members):
+        results = [_result(planned, planned.plan.runs[name]) for name in average.members]
+        mean = _result(planned, average)
+        agreement = mean.member_agreement
+        perplexities = [result.dev_perplexity for result in results]
+        known = [each for each in perplexities if each is not None]
+        found.append(
+            Stage(
+                average.model,
+                len(results),
+                spread(None if result.evaluation is None else result.f1 for result in results),
+                None if mean.evaluation is None else mean.f1,
+                _mean_agreement(agreement) if agreement else None,
+                fmean(known) if len(known) == len(perplexities) else None,
+                sum(epoch.seconds for result in results for epoch in result.epochs) / 60,
+            )
+        )
+    return found
+
+
+def _result(planned: PlannedFocus, run: Run) -> Result:
+    return read_record(result_file(planned.out / run.path, run.decoders[0]), Result)
+
+
+def _mean_agreement(found: Agreement) -> float | None:
+    """The mean over all pairs of members; None for a single member."""
+    names = found.columns[:-3]
+    pairs = [found.sentence_f1[a][place] for a in names for place, b in enumerate(names) if a != b]
+    return fmean(pairs) if pairs else None
+
+
+def stage_table(planned: PlannedFocus) -> Table:
+    """What each stage gained."""
+
+    def shown(value: float | None, digits: int) -> str:
+        return "" if value is None else f"{value:.{digits}f}"
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(HEADS):
+        table.add_column(head, justify="right" if number else "left")
+    for name in planned.plan.baselines:
+        result = folder.baseline_of(planned.out, planned.data.name, name)
+        table.add_row(f"{name} branching", "", shown(result.f1 if result else None, 2))
+    for stage in stages(planned):
+        deviation = f" ± {stage.f1.std:.2f}" if stage.f1 and stage.f1.std is not None else ""
+        table.add_row(
+            escape(stage.name),
+            str(stage.grammars),
+            shown(stage.f1.mean if stage.f1 else None, 2) + deviation,
+            shown(stage.average_f1, 2),
+            shown(stage.agreement, 1),
+            shown(stage.perplexity, 1),
+            shown(stage.minutes, 1),
+        )
+    return table

@@ -1,0 +1,137 @@
+"""What a run or a baseline leaves for tables and figures."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from itertools import chain, compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import numpy as np
+
+from ramify.corpus.cleaning import WordRule
+from ramify.corpus.prepare.manifest import word_rule_for
+from ramify.corpus.reading import Corpus, read_sentences
+from ramify.corpus.sentence import Sentence
+from ramify.evaluation.baselines import baseline_predictions
+from ramify.evaluation.gold import Gold, Prediction, load_gold
+from ramify.evaluation.induced import count_induced
+from ramify.evaluation.report import mean_of_runs, score
+from ramify.evaluation.spans import count_spans
+from ramify.lab.plan.experiment import DataSet
+from ramify.lab.results.schema import FORMAT, Induced, Machine, Result, Run
+from ramify.lab.run.experiment_folder import epochs_done
+from ramify.version import VERSION
+
+if TYPE_CHECKING:
+    from ramify.parser.base import TreeParser
+    from ramify.parser.ensemble import Ensemble
+
+
+def model_result(
+    parser: TreeParser, gold: Gold | None, data: DataSet, run: Run, decoder: str, training: dict[str, Any]
+) -> Result:
+    """Everything about the parses of a model, or of an average, by one decoder; `training` is how it came about.
+
+    Without gold trees there are no scores.
+    """
+    from ramify.parser.evaluate import predict
+
+    scored: dict[str, Any] = {}
+    if gold is not None:
+        prediction = predict(parser, gold, run.model, decoder, seed=run.seed or 0)
+        scored = {
+            "evaluation": score(gold, prediction),
+            "induced": _induced(prediction, gold),
+            "sentence_f1": _sentence_f1(gold, [prediction]),
+        }
+    about = {"seed": run.seed, "decoder": decoder, "settings": run.settings}
+    return _result("model", data, run.model, **about, **scored, **training)
+
+
+def _induced(prediction: Prediction, gold: Gold) -> Induced:
+    """Of the sentences that the grammar derives: in other trees its symbols mean nothing."""
+    failed = set(chain.from_iterable(prediction.failures.values()))
+    derived = [place + 1 not in failed for place in gold.places]
+    counted = count_induced(compress(prediction.parses, derived), compress(gold.parses, derived))
+    return msgspec.convert(counted.as_record(), Induced)
+
+
+def baseline_result(name: str, data: DataSet, gold: Gold) -> Result:
+    """The same of trees that need no model."""
+    predictions = baseline_predictions(name, gold)
+    evaluation = mean_of_runs([score(gold, each) for each in predictions], predictions[0].system)
+    return _result("baseline", data, name, evaluation=evaluation, sentence_f1=_sentence_f1(gold, predictions))
+
+
+def _result(kind: Literal["model", "baseline"], data: DataSet, model: str, **facts: Any) -> Result:
+    return Result(
+        format=FORMAT,
+        version=VERSION,
+        kind=kind,
+        data=data.name,
+        model=model,
+        split=data.scored,
+        machine=Machine(_processor(), os.cpu_count()),
+        **facts,
+    )
+
+
+def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
+    """The set to score; which leaves are words the rule of the training set says, as for the models."""
+    trees, train = data.split(data.scored), data.split("train")
+    assert trees is not None
+    assert train is not None
+    if rule is None and data.words != "auto":
+        rule = WordRule.from_name(data.words)
+    elif rule is None:
+        corpus = train if isinstance(train, Corpus) else read_sentences(train)
+        rule = word_rule_for(corpus) if corpus.has_trees else None
+    return load_gold(trees, rule)
+
+
+def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[str, Any]:
+    """How far the members of an average agree on the dev sentences, which are those of the first member's training."""
+    from ramify.storage.model_files import read_config
+    from ramify.training.data import prepare
+    from ramify.training.settings import load_settings
+
+    settings = load_settings(None, dict(read_config(member)["settings"]))
+    dev = prepare(data.split("train"), data.split("dev"), settings).dev
+    return ensemble.agreement([Sentence.from_tokens(parse.words) for parse in dev.parses]).as_record()
+
+
+def training_record(folder: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:
+    """How a training went, from what it left in its folder."""
+    from ramify.storage.model_files import read_config
+    from ramify.storage.model_folder import empty_model
+
+    epochs = tuple(epochs_done(folder))
+    # Of the networks: a parser keeps only the rules that they made.
+    grammar = empty_model(folder, read_config(folder))
+    return {
+        "parameters": sum(parameter.numel() for parameter in grammar.parameters()),
+        "threads": threads,
+        "peak_memory_mb": peak_memory,
+        "epochs": epochs,
+        "seconds_per_epoch": float(np.mean([epoch.seconds for epoch in epochs])),
+    }
+
+
+def _sentence_f1(gold: Gold, predictions: Sequence[Prediction]) -> list[float]:
+    """S-F1 of every scored sentence in percent, of several draws their mean."""
+    f1 = [count_spans(gold.spans, each.spans, gold.lengths).f1 for each in predictions]
+    return [round(float(value), 4) for value in 100 * np.mean(f1, axis=0)]
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

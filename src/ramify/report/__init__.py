@@ -1,5 +1,0 @@
-"""Tables, figures and one page from the saved results of an experiment; needs neither torch nor a model."""
-
-from ramify.report.making import Report, make_report
-
-__all__ = ["Report", "make_report"]

@@ -1,1 +1,0 @@
-"""One file a form that a table can take."""

@@ -1,0 +1,216 @@
+"""The application: routes, and the path of a request to the models and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+from fastapi import FastAPI, Query
+from starlette.responses import PlainTextResponse, Response
+
+from ramify.corpus.sentence import Sentence
+from ramify.errors import RamifyError
+from ramify.parser import Analysis, Parser
+from ramify.parser.analysis import Scored
+from ramify.serve.answers import as_bytes, parse_answer, score_answer
+from ramify.serve.batching import Batcher, Job
+from ramify.serve.limits import Limits, RefusedError
+from ramify.serve.metrics import CONTENT_TYPE, Metrics
+from ramify.serve.page import Page
+from ramify.serve.problems import add_handlers, documented
+from ramify.serve.reading import read_request
+from ramify.serve.schemas import ModelsAnswer, ParseAnswer, ParseRequest, ScoreAnswer, ScoreRequest
+from ramify.serve.served import Served, Shelf
+from ramify.version import VERSION
+
+Result = TypeVar("Result")
+POSTED = documented(400, 404, 408, 413, 422, 503)
+ASKED = documented(400, 404, 413, 422)
+GLOSSARY_EXAMPLE = {
+    "model": "mine",
+    "symbol": {"name": "NT-3", "kind": "nonterminal", "share": 0.21, "use": "21% of constituents"},
+}
+
+
+class Service:
+    """What the routes share: models, their thread, and a thread that reads sentences and describes grammars."""
+
+    def __init__(self, shelf: Shelf, limits: Limits) -> None:
+        self.shelf, self.limits, self.ready = shelf, limits, False
+        self.metrics = Metrics(lambda: self.batcher.waiting_words, lambda: self.batcher.unfinished)
+        self.batcher = Batcher(limits, self.metrics.on_batch)
+        self._reader = ThreadPoolExecutor(1, "ramify-reader")
+        self._describer = ThreadPoolExecutor(1, "ramify-glossary")
+
+    @asynccontextmanager
+    async def running(self, _: FastAPI) -> AsyncIterator[None]:
+        """From start to stop: models warm up while the server listens already."""
+        self.batcher.start()
+        warming = asyncio.create_task(self._warm_up())
+        yield
+        warming.cancel()
+        await asyncio.to_thread(self.batcher.stop)
+        for executor in (self._reader, self._describer):
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    async def _warm_up(self) -> None:
+        """The first parse compiles the inner loops, or loads them."""
+        for served in self.shelf:
+            example = served.parser.text_rules.sentence_of(served.example.split() or ["a", "b"])
+            request = ParseRequest(sentences=[])
+            await asyncio.wrap_future(self.batcher.submit(parse_job(served, request, [example], lambda _: b"")))
+        self.ready = True
+        self.metrics.ready.set(1)
+        for served in self.shelf:
+            if isinstance(served.parser, Parser):
+                await self.describe(lambda served=served: _described(served))  # type: ignore[misc]
+
+    def check_ready(self) -> None:
+        """Refuse work before the models are warm: it would wait for half a minute of compilation."""
+        if not self.ready:
+            raise RefusedError(503, "The models are being prepared; try again in a few seconds.", 5)
+
+    async def read(self, function: Callable[[], Result]) -> Result:
+        """Tokenising is work too, so it does not hold up connections."""
+        return await asyncio.get_running_loop().run_in_executor(self._reader, function)
+
+    async def describe(self, function: Callable[[], Result]) -> Result:
+        """Describing a grammar takes seconds, during which sentences are still read and parsed."""
+        return await asyncio.get_running_loop().run_in_executor(self._describer, function)
+
+    async def parse(self, request: ParseRequest) -> bytes:
+        """The answer of /v1/parse."""
+        self.check_ready()
+        served = self.shelf.find(request.model)
+        if request.decoder not in served.decoders:
+            known = ", ".join(served.decoders)
+            raise RamifyError(f"{served.name}: cannot have the decoder {request.decoder}; choose one of {known}.")
+        read = await self.read(partial(read_request, served.parser, request.sentences, self.limits))
+        job = parse_job(served, request, read.sentences, partial(parse_answer, served, request, read))
+        return await asyncio.wrap_future(self.batcher.submit(job))
+
+    async def score(self, request: ScoreRequest) -> bytes:
+        """The answer of /v1/score."""
+        self.check_ready()
+        served = self.shelf.find(request.model)
+        parser = served.parser
+        if not isinstance(parser, Parser) or not parser.has_likelihood:
+            raise RamifyError(f"{served.name}: gives sentences no probability; score with another model.")
+        read = await self.read(partial(read_request, parser, request.sentences, self.limits))
+
+        def analyse(sentences: Sequence[Sentence]) -> list[Scored]:
+            return list(parser.score_many(sentences))
+
+        job = Job((served.name, "score"), read.sentences, analyse, partial(score_answer, served))
+        return await asyncio.wrap_future(self.batcher.submit(job))
+
+
+def parse_job(
+    served: Served, request: ParseRequest, sentences: Sequence[Sentence], answer: Callable[[list[Any]], bytes]
+) -> Job:
+    """Sentences to parse as a request says. A draw depends on its place in the stream, so it shares no batch."""
+    how = request.decoder, request.seed, None, request.branching_prior
+
+    def analyse(given: Sequence[Sentence]) -> list[Analysis]:
+        return list(served.parser.analyse_many(given, *how))
+
+    return Job((served.name, "parse", *how), sentences, analyse, answer, whole=request.decoder == "sample")
+
+
+def _described(served: Served) -> None:
+    try:
+        served.glossary()
+    except RamifyError:  # a model without rules; whoever asks for them is answered with the reason
+        return
+
+
+def make_app(shelf: Shelf, limits: Limits | None = None) -> tuple[FastAPI, Service]:
+    """The application without its guard, and what its routes share."""
+    service = Service(shelf, limits or Limits())
+    page = Page.made()
+    app = FastAPI(
+        title="ramify",
+        version=VERSION,
+        summary="Parses sentences with grammars learnt from text.",
+        docs_url=None,  # its page would load scripts from another machine
+        redoc_url=None,
+        lifespan=service.running,
+    )
+    add_handlers(app)
+
+    @app.get("/", include_in_schema=False)
+    async def index() -> Response:
+        return Response(page.content, headers=page.headers, media_type="text/html; charset=utf-8")
+
+    @app.get("/livez", response_class=PlainTextResponse, responses=documented(400, 413))
+    async def livez() -> str:
+        """Whether the server answers."""
+        return "ok\n"
+
+    @app.get("/readyz", response_class=PlainTextResponse, responses=documented(400, 413, 503))
+    async def readyz() -> str:
+        """Whether the models have parsed a first sentence with compiled loops."""
+        service.check_ready()
+        return "ready\n"
+
+    @app.get("/metrics", response_class=PlainTextResponse, responses=documented(400, 413))
+    async def metrics() -> Response:
+        """Numbers for Prometheus."""
+        return Response(service.metrics.text(), media_type=CONTENT_TYPE)
+
+    @app.get("/v1/models", response_model=ModelsAnswer, responses=documented(400, 413))
+    async def models() -> Response:
+        """The models, and what one request may hold."""
+        found = [
+            {
+                "name": served.name,
+                "description": served.description,
+                "decoders": list(served.decoders),
+                "has_likelihood": bool(served.parser.has_likelihood),
+                "example": served.example,
+            }
+            for served in shelf
+        ]
+        taken = service.limits
+        most = {"body_bytes": taken.body_bytes, "sentences": taken.sentences, "words": taken.words}
+        return _json(as_bytes({"models": found, "limits": most, "ready": service.ready, "version": VERSION}))
+
+    @app.post("/v1/parse", response_model=ParseAnswer, responses=POSTED)
+    async def parse(request: ParseRequest) -> Response:
+        """Trees of sentences; with gold trees also their scores."""
+        return _json(await service.parse(request))
+
+    @app.post("/v1/score", response_model=ScoreAnswer, responses=POSTED)
+    async def score(request: ScoreRequest) -> Response:
+        """log p(w) of sentences in nats."""
+        return _json(await service.score(request))
+
+    @app.get(
+        "/v1/grammar",
+        responses={**ASKED, 200: {"content": {"application/json": {"example": GLOSSARY_EXAMPLE}}}},
+    )
+    async def grammar(
+        model: Annotated[str | None, Query(description="One of those in /v1/models.")] = None,
+        symbol: Annotated[
+            str | None, Query(description="Such as NT-3; without one, all symbols.", examples=["NT-3"])
+        ] = None,
+    ) -> Response:
+        """What the symbols of a grammar stand for: typical phrases, rules, how much each is used."""
+        served = shelf.find(model)
+
+        def found() -> bytes:
+            glossary = served.glossary()
+            part = glossary.overview() if symbol is None else {"symbol": glossary.card(symbol)}
+            return as_bytes({"model": served.name, **part})
+
+        return _json(await service.describe(found))
+
+    return app, service
+
+
+def _json(content: bytes) -> Response:
+    return Response(content, media_type="application/json")

@@ -1,0 +1,46 @@
+"""The page as one document that needs nothing else, so that it also opens from a file: style and script are inside it.
+
+The script is made of the files of the folder `page`, one after another, as one module. The page forbids itself, by the
+checksums of its style and script, to run or load anything else, or to ask any server but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+
+from ramify.drawing.svg import STYLE
+
+SCRIPTS = ("dom", "server", "tree", "chart", "outline", "marks", "card", "files", "sentence", "main")
+"""In this order: the last one starts the page"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The document, and the headers that it is sent with."""
+
+    content: bytes
+    headers: dict[str, str]
+
+    @classmethod
+    def made(cls) -> Page:
+        """From the files of the package."""
+        folder = files("ramify.serve").joinpath("page")
+        style = STYLE + folder.joinpath("page.css").read_text("utf-8")
+        scripts = (folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)
+        script = '"use strict";\n' + "\n".join(scripts)
+        policy = (
+            f"default-src 'none'; script-src '{_checksum(script)}'; style-src '{_checksum(style)}'; "
+            "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+        )
+        document = folder.joinpath("page.html").read_text("utf-8")
+        for mark, content in (("@policy@", policy), ("@style@", style), ("@script@", script)):
+            document = document.replace(mark, content, 1)
+        headers = {"content-security-policy": f"{policy}; frame-ancestors 'none'"}
+        return cls(document.encode(), headers)
+
+
+def _checksum(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
