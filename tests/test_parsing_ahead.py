@@ -122,11 +122,11 @@ def test_those_who_need_more_than_the_limit_work_alone():
             with lock:
                 inside.remove(needed)
 
-    workers = [threading.Thread(target=work, args=(needed,)) for needed in (4, 4, 25, 3, 6, 4, 25, 1) * 3]
+    workers = [threading.Thread(target=work, args=(needed,), daemon=True) for needed in (4, 4, 25, 3, 6, 4, 25, 1) * 3]
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(10)
     assert len(largest) == 24
     assert {total for total in largest if total > 10} == {25}
 

@@ -160,4 +160,15 @@ GROUPS = (
             Mutant("System.predictions", "branching_prior=branching_prior)]", ")]"),
         ),
     ),
+    Group(
+        "parser, ahead of its results",
+        ("test_parsing_ahead.py",),
+        (
+            Mutant("in_order", "window.is_last or ", ""),
+            Mutant("in_order", "len(waiting) > WINDOWS_AHEAD", "len(waiting) > 2 * WINDOWS_AHEAD"),
+            Mutant("in_order", "window, failure = None, error", "raise error"),
+            Mutant("Budget.__call__", "self._used + needed <= limit", "needed <= limit"),
+            Mutant("Budget.__call__", "not self._used or ", ""),
+        ),
+    ),
 )
