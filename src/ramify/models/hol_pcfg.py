@@ -101,5 +101,8 @@ def projected(vectors: Tensor) -> Tensor:
 
 def _vectors(count: int, size: int) -> nn.Parameter:
     """Rows (count, size) with uniform phases; the first coefficient and, of an even size, the last are real: a sign."""
-    phases = 2 * math.pi * torch.rand(count, size // 2 + 1)
-    return nn.Parameter(projected(irfft(torch.polar(torch.ones_like(phases), phases), size)))
+    vectors = torch.empty(count, size)
+    if vectors.device.type != "meta":  # where there are only shapes, and computing them would import torch's compiler
+        phases = 2 * math.pi * torch.rand(count, size // 2 + 1)
+        vectors = projected(irfft(torch.polar(torch.ones_like(phases), phases), size))
+    return nn.Parameter(vectors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,7 +17,9 @@ from ramify.runtime.fast_exp import exp
 from ramify.runtime.padding import NARROW_BYTES, padded_size
 from ramify.structures.distribution import Marginals
 from ramify.structures.low_rank.distribution import LowRankPCFG
-from ramify.structures.low_rank.shards import Shard
+
+if TYPE_CHECKING:
+    from ramify.structures.low_rank.shards import Shard  # which imports numba
 
 CACHE_BYTES = 8 * 2**20
 """About how large the charts of the sentences are that one core works on at a time"""
@@ -99,6 +102,8 @@ def working_bytes(n: int, p: int, d: int, lengths: Sequence[int]) -> int:
 
 def pieces(pcfg: LowRankPCFG) -> list[Shard]:
     """The batch in pieces of neighbouring sentences whose charts stay in the cache, by the sizes alone."""
+    from ramify.structures.low_rank.shards import Shard
+
     lengths = pcfg.lengths.numpy().astype(np.int64, copy=False)
     result, begin, size = [], 0, 0
     for b, length in enumerate(lengths.tolist()):
