@@ -47,6 +47,7 @@ def test_a_trained_model_is_compressed_scored_and_put_into_the_package(name, tmp
 
 
 def test_bundled_models_are_small_and_attributed():
+    assert bundled_models() == ["en"]
     for name in bundled_models():
         folder = BUNDLED / name
         scores = json.loads((folder / bundle_model.SCORES).read_text())

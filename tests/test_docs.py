@@ -24,8 +24,6 @@ from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.plan.recipe import recipe_from
 from ramify.lab.report.write_report import sections_of
 from ramify.lab.results.find_results import collect_results
-from ramify.naming import bundled_models
-from ramify.training import fit
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
@@ -83,9 +81,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for number, parse in enumerate(treebank["train"]):
         (place / "mrg").mkdir(exist_ok=True)
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
-    if "en" not in bundled_models():  # sources without the weights
-        settings = {"preterminals": 4, "rank": 4, "epochs": 1, "tokenise": "penn"}
-        fit([parse.words for parse in treebank["train"]], **settings).save(place / "en")
     (place / "experiment.toml").write_text(next(content for content in toml_blocks() if is_experiment(content)))
     (place / "recipe.toml").write_text(next(content for content in toml_blocks() if is_recipe(content)))
     make_folder(place / "runs" / "paper", {"main": (["en", "de"], FAMILIES[2:])})

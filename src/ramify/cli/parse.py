@@ -185,6 +185,8 @@ def parse(
     )
     with output, spare_loops(spared):
         parser = load_several([*model, *(trees or ())], device)
+        # Reading on from a pipe may mean waiting, and what is parsed must be written before.
+        parser.works_ahead = parser.works_ahead and file.is_file()
         tally, constrained = Tally(strict, parser), ConstraintTally()
         with _sentences(
             file, input, parser, tokenise, split_sentences, output, constraints, _columns(column, keep), rows
