@@ -123,4 +123,4 @@ def test_the_command_in_every_format(tmp_path):
         assert refused.returncode == 2
         assert said in refused.stderr
     resumed = ramify(*command, "--out", tmp_path / "out.txt", "--resume")
-    assert "cannot be resumed" in resumed.stderr
+    assert "can be resumed; choose another --format" in resumed.stderr

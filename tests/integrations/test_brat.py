@@ -58,7 +58,7 @@ def test_both_files_or_none(tmp_path):
     command = ("parse", "-m", MODEL, tmp_path / "in.txt", "--format", "brat", "--out")
     refused = ramify(*command, tmp_path / "corpus.ann")
     assert refused.returncode == 2
-    assert "corpus.txt: is there already" in refused.stderr
+    assert "corpus.txt: this file already exists" in refused.stderr
     assert (tmp_path / "corpus.txt").read_text() == "mine"
     assert not list(tmp_path.glob("corpus.ann*"))
     assert "give --out NAME.ann" in ramify(*command, tmp_path / "corpus.tsv").stderr

@@ -143,7 +143,7 @@ def test_options_that_do_not_go_with_it(tmp_path, table):
         assert said in refused.stderr
     out.write_text("mine")
     refused = ramify("parse", "-m", MODEL, table, "--format", "parquet", "--out", out)
-    assert "is there already" in refused.stderr
+    assert "this file already exists" in refused.stderr
     assert out.read_text() == "mine"
     assert to_parquet(table, out, "--overwrite").num_rows == 3
 
