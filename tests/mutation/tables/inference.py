@@ -56,11 +56,13 @@ GROUPS = (
             ),
             Mutant("matrix_tiles:_panel", "elif left >= 3:", "elif left >= 2:"),
             Mutant("matrix_tiles:sum_of_products", "column += 4 * size", "column += 8 * size"),
-            Mutant("whole_charts:_sum_terms", "if count == 0 or peak == -np.inf:", "if count == 0:"),
-            Mutant("whole_charts:_exponentials", "math.floor(x + 0.5)", "math.floor(x - 2.5)"),
             Mutant(
-                "whole_charts:outside", "max(_peak(terms, lefts), _peak(right_terms, rights))", "_peak(terms, lefts)"
+                "whole_charts:outside",
+                "if kept == 0:\n                g_children[row, :d] = 0",
+                "if False:\n                g_children[row, :d] = 0",
             ),
+            Mutant("whole_charts:_exponentials", "math.floor(x + 0.5)", "math.floor(x - 2.5)"),
+            Mutant("whole_charts:outside", "common = max(left, right)", "common = left"),
             Mutant("whole_charts:outside", "lengths[cell // starts] == width", "N == width"),
             Mutant("whole_charts:posteriors", "i + width > lengths[b] or ", ""),
             Mutant("whole_charts:posteriors", "scores[row] = span_scores[b, i, i + width]", "scores[row] = 0"),

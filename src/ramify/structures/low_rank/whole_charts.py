@@ -19,6 +19,8 @@ from ramify.structures.compiled_sums import normalise_row
 _LOG2_E, _LN_2 = 1 / math.log(2), math.log(2)
 _LEAST = -1022.0
 """The smallest power of two that is a normal float64"""
+_VANISHES = 3e-308
+"""Weights up to this are those of terms at or below the smallest power"""
 
 
 @compiled
@@ -47,29 +49,33 @@ def _exponentials(terms, count, bits):
 
 
 @compiled
-def _peak(terms, count):
+def _relative(terms, count, weights, bits, a_places, b_places):
+    """Weights relative to the largest term, those that vanish left out; their number and the largest term."""
     peak = -np.inf
     for t in range(count):
         peak = max(peak, terms[t])
-    return peak
-
-
-@compiled
-def _sum_terms(terms, count, peak, weights, bits, a, a_places, b, b_places, c, c_at, columns):
-    """As `sum_of_products` with the weights exp(terms - peak); a zero row where there is no term, or none above zero.
-
-    The row of an impossible span is zero, so the smallest power in place of no weight adds nothing.
-    """
-    if count == 0 or peak == -np.inf:
-        c.ravel()[c_at : c_at + columns] = 0
-        return
+    kept = 0
+    if peak == -np.inf:
+        return kept, peak
     for t in range(count):
         terms[t] -= peak
     _exponentials(terms, count, bits)
     number = weights.dtype.type
     for t in range(count):
-        weights[t] = number(terms[t])
-    sum_of_products(weights, count, a, a_places, b, b_places, c, c_at, columns)
+        weight = number(terms[t])
+        if weight > _VANISHES:
+            weights[kept], a_places[kept], b_places[kept] = weight, a_places[t], b_places[t]
+            kept += 1
+    return kept, peak
+
+
+@compiled
+def _scaled_sum(terms, count, weights, bits, a, a_places, b, b_places, c, c_at, columns):
+    """As `sum_of_products` with log-weights; gives the logarithm that the sum is to be scaled by."""
+    kept, peak = _relative(terms, count, weights, bits, a_places, b_places)
+    if kept:
+        sum_of_products(weights, kept, a, a_places, b, b_places, c, c_at, columns)
+    return kept, peak
 
 
 @compiled
@@ -92,9 +98,11 @@ def inside(N, first, scores, head, children_of, leaf_children, n, p, leaves, ran
                 left, right = first[s] + b * (N - s + 1) + i, first[width - s] + b * (starts + s) + i + s
                 terms[s - 1] = left_scale[left] + right_scale[right]
                 lefts[s - 1], rights[s - 1] = 2 * d * left, 2 * d * right + d
-            peak = _peak(terms, width - 1)
-            at = row * d
-            _sum_terms(terms, width - 1, peak, weights, bits, children, lefts, children, rights, rank, at, d)
+            kept, peak = _scaled_sum(
+                terms, width - 1, weights, bits, children, lefts, children, rights, rank, row * d, d
+            )
+            if kept == 0:
+                rank[row] = 0
             rank_scale[row] = scores[row] + peak + normalise_row(rank[row])
         begin, end = first[width], first[width + 1]
         if len(head):
@@ -120,8 +128,7 @@ def outside(
     d = rank.shape[1]
     rows = first[N + 1]
     weights, bits, terms = np.empty(N, rank.dtype), np.empty(N, np.int64), np.empty(N)
-    parents, siblings, right_terms = np.empty(N, np.int64), np.empty(N, np.int64), np.empty(N)
-    right_parents, right_siblings = np.empty(N, np.int64), np.empty(N, np.int64)
+    parents, siblings = np.empty(N, np.int64), np.empty(N, np.int64)
     g_rank_scale = np.empty(rows)
     for width in range(N, 0, -1):
         starts = N - width + 1
@@ -129,22 +136,33 @@ def outside(
         for cell in range(end - begin):
             b, i = cell // starts, cell % starts
             row = begin + cell
-            lefts, rights = N - i - width, i
-            for t in range(1, lefts + 1):  # as left child: the right sibling has t words
+            count = N - i - width
+            for t in range(1, count + 1):  # as left child: the right sibling has t words
                 parent, sibling = first[width + t] + b * (starts - t) + i, first[t] + b * (N - t + 1) + i + width
                 terms[t - 1] = g_rank_scale[parent] + right_scale[sibling]
                 parents[t - 1], siblings[t - 1] = parent * d, sibling * 2 * d + d
-            for t in range(1, rights + 1):  # as right child: the left sibling has t words
+            at = row * 2 * d
+            kept, left = _scaled_sum(
+                terms, count, weights, bits, g_rank, parents, children, siblings, g_children, at, d
+            )
+            if kept == 0:
+                g_children[row, :d] = 0
+            for t in range(1, i + 1):  # as right child: the left sibling has t words
                 parent, sibling = first[width + t] + b * (starts - t) + i - t, first[t] + b * (N - t + 1) + i - t
-                right_terms[t - 1] = g_rank_scale[parent] + left_scale[sibling]
-                right_parents[t - 1], right_siblings[t - 1] = parent * d, sibling * 2 * d
-            peak, at = max(_peak(terms, lefts), _peak(right_terms, rights)), row * 2 * d
-            _sum_terms(terms, lefts, peak, weights, bits, g_rank, parents, children, siblings, g_children, at, d)
-            _sum_terms(
-                right_terms, rights, peak, weights, bits, g_rank, right_parents, children, right_siblings, g_children,
-                at + d, d,
-            )  # fmt: skip
-            g_children_scale[row] = peak + normalise_row(g_children[row])
+                terms[t - 1] = g_rank_scale[parent] + left_scale[sibling]
+                parents[t - 1], siblings[t - 1] = parent * d, sibling * 2 * d
+            kept, right = _scaled_sum(
+                terms, i, weights, bits, g_rank, parents, children, siblings, g_children, at + d, d
+            )
+            if kept == 0:
+                g_children[row, d:] = 0
+            left += normalise_row(g_children[row, :d])
+            right += normalise_row(g_children[row, d:])
+            common = max(left, right)
+            g_children_scale[row] = common
+            if common > -np.inf:
+                g_children[row, :d] *= g_rank.dtype.type(math.exp(left - common))
+                g_children[row, d:] *= g_rank.dtype.type(math.exp(right - common))
         if width == 1:
             break
         if width < N:
