@@ -56,11 +56,7 @@ GROUPS = (
             ),
             Mutant("matrix_tiles:_panel", "elif left >= 3:", "elif left >= 2:"),
             Mutant("matrix_tiles:sum_of_products", "column += 4 * size", "column += 8 * size"),
-            Mutant(
-                "whole_charts:outside",
-                "if kept == 0:\n                g_children[row, :d] = 0",
-                "if False:\n                g_children[row, :d] = 0",
-            ),
+            Mutant("whole_charts:outside", "g_children[row, :d] = 0", "pass"),
             Mutant("whole_charts:_exponentials", "math.floor(x + 0.5)", "math.floor(x - 2.5)"),
             Mutant("whole_charts:outside", "common = max(left, right)", "common = left"),
             Mutant("whole_charts:outside", "lengths[cell // starts] == width", "N == width"),
