@@ -180,7 +180,7 @@ def test_numbers_that_are_not_finite_are_refused(models, tmp_path):
     tables = {name: table.half() for name, table in ramify.load(folder).model.state_dict().items()}
     tables["root"][0] = torch.inf
     save_tensors(folder / "model.safetensors", tables)
-    with pytest.raises(RamifyError, match="root .* not finite"):
+    with pytest.raises(RamifyError, match=r"root .* not finite"):
         ramify.load(folder)
 
 

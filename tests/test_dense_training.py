@@ -118,7 +118,7 @@ def test_a_curriculum_without_sentences_is_refused(tmp_path):
 
 
 def test_settings_that_do_not_go_together_are_refused():
-    with pytest.raises(RamifyError, match="td-pcfg .* compound"):
+    with pytest.raises(RamifyError, match=r"td-pcfg .* compound"):
         Settings(model="td-pcfg", compound=True)
     with pytest.raises(RamifyError, match="curriculum is 1"):
         Settings(curriculum=1)
