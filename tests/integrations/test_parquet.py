@@ -20,8 +20,8 @@ TIMES = [datetime.datetime(2026, 1, day, tzinfo=datetime.UTC) for day in (1, 2, 
 TEXTS = ["the dog saw a cat .", None, "𝒜 dog 🐕 saw it"]
 
 
-@pytest.fixture
-def table(tmp_path):
+@pytest.fixture(params=[2, 3], ids="row groups of {}".format)
+def table(tmp_path, request):
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -33,7 +33,7 @@ def table(tmp_path):
         "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
         "nested": pa.array([[{"a": 1}], [], None]),
     }
-    parquet.write_table(pa.table(columns), tmp_path / "in.parquet", row_group_size=2)
+    parquet.write_table(pa.table(columns), tmp_path / "in.parquet", row_group_size=request.param)
     return tmp_path / "in.parquet"
 
 
