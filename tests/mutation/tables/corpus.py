@@ -46,7 +46,7 @@ GROUPS = (
                 "counts[normalise(form, normal_form)] += count",
                 "counts[normalise(form, normal_form)] = count",
             ),
-            Mutant("Vocabulary.encode", "normalise(word, self.normal_form), 0)", "word, 0)"),
+            Mutant("Vocabulary.__init__", "normalise(word, normal_form), 0)", "word, 0)"),
             Mutant("Corpus.of_lengths", "len(p) <= longest", "len(p) < longest"),
             Mutant("Corpus.words_only", "if len(parse) > 0", "if len(parse) >= 0"),
             Mutant("guess_kind", 'in ("", "(", ")")', 'in ("", "(")'),

@@ -54,15 +54,25 @@ GROUPS = (
             Mutant(
                 "matrix_tiles:multiply_rows", "panel, y = deep * columns + column * some", "panel, y = column * some"
             ),
-            Mutant("matrix_tiles:_panel", "elif left >= 3:", "elif left >= 2:"),
+            Mutant("matrix_tiles:_panel", "r += 3\n", "r += 4\n"),
             Mutant("matrix_tiles:sum_of_products", "column += 4 * size", "column += 8 * size"),
-            Mutant("whole_charts:_sum_terms", "if count == 0 or peak == -np.inf:", "if count == 0:"),
+            Mutant(
+                "whole_charts:_sum_terms",
+                "if count == 0 or peak == -np.inf:",
+                "if count == 0:",
+                equivalent="the sums become NaN, which is not above the smallest number, so the row is zero all the same",
+            ),
             Mutant("whole_charts:_exponentials", "math.floor(x + 0.5)", "math.floor(x - 2.5)"),
             Mutant(
                 "whole_charts:outside", "max(_peak(terms, lefts), _peak(right_terms, rights))", "_peak(terms, lefts)"
             ),
             Mutant("whole_charts:outside", "lengths[cell // starts] == width", "N == width"),
-            Mutant("whole_charts:posteriors", "i + width > lengths[b] or ", ""),
+            Mutant(
+                "whole_charts:posteriors",
+                "i + width > lengths[b] or ",
+                "",
+                equivalent="saves time: a span beyond the end has the scale minus infinity, so its weight is zero",
+            ),
             Mutant("whole_charts:posteriors", "scores[row] = span_scores[b, i, i + width]", "scores[row] = 0"),
             Mutant("PackedTables.of", "versions != before_versions or ", ""),
         ),
