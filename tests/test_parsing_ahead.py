@@ -72,6 +72,16 @@ def test_what_was_read_before_a_pause_is_given_out_before_more_is_read(parser, o
 
 
 @pytest.mark.usefixtures("small_windows")
+def test_a_long_stream_is_not_read_further_than_some_windows_ahead(parser, on_cores):
+    on_cores(2)
+    read = []
+    results = parser.analyse_many(read.append(number) or each for number, each in enumerate(sentences(95)))
+    for got, _ in enumerate(results):
+        assert len(read) - got <= 10 * (WINDOWS_AHEAD + 1)
+    assert got == 94
+
+
+@pytest.mark.usefixtures("small_windows")
 @pytest.mark.parametrize("cores", [1, 2])
 def test_an_error_of_the_stream_comes_after_the_sentences_before_its_window(parser, on_cores, cores):
     on_cores(cores)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 import torch
@@ -119,7 +120,7 @@ class Model(nn.Module, ABC):
     @property
     def device(self) -> torch.device:
         """Where its numbers are."""
-        return next(iter((*self.parameters(), *self.buffers()))).device
+        return next(chain(self.parameters(), self.buffers())).device
 
     @classmethod
     def default_settings(cls) -> dict[str, Any]:

@@ -54,13 +54,18 @@ GROUPS = (
             Mutant(
                 "matrix_tiles:multiply_rows", "panel, y = deep * columns + column * some", "panel, y = column * some"
             ),
-            Mutant("matrix_tiles:_panel", "elif left >= 3:", "elif left >= 2:"),
+            Mutant("matrix_tiles:_panel", "r += 3\n", "r += 4\n"),
             Mutant("matrix_tiles:sum_of_products", "column += 4 * size", "column += 8 * size"),
             Mutant("whole_charts:outside", "g_children[row, :d] = 0", "pass"),
             Mutant("whole_charts:_exponentials", "math.floor(x + 0.5)", "math.floor(x - 2.5)"),
             Mutant("whole_charts:outside", "common = max(left, right)", "common = left"),
             Mutant("whole_charts:outside", "lengths[cell // starts] == width", "N == width"),
-            Mutant("whole_charts:posteriors", "i + width > lengths[b] or ", ""),
+            Mutant(
+                "whole_charts:posteriors",
+                "i + width > lengths[b] or ",
+                "",
+                equivalent="saves time: a span beyond the end has the scale minus infinity, so its weight is zero",
+            ),
             Mutant("whole_charts:posteriors", "scores[row] = span_scores[b, i, i + width]", "scores[row] = 0"),
             Mutant("PackedTables.of", "versions != before_versions or ", ""),
         ),
