@@ -23,20 +23,20 @@ from ramify.corpus.constraints import forbidden_spans, spans_with_trees
 from ramify.corpus.guessing import Kind
 from ramify.corpus.lines import decoded_lines
 from ramify.corpus.prepare.ctb import at_mark_up, chinese_encoding
+from ramify.corpus.prepare.data_splits import block_splits, shares_from, split_files
 from ramify.corpus.prepare.manifest import manifest_word_rule
 from ramify.corpus.prepare.passages import Corrupt, at_margin, read_passages, trees_begun, uncut
-from ramify.corpus.prepare.splitting import block_splits, shares_from, split_files
 from ramify.corpus.prepare.spmrl import with_plain_punctuation, without_features
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.reading import AS_IS, read_sentences, unparsed
-from ramify.corpus.rows import Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.rule_files import read_rules, write_rules
 from ramify.corpus.streaming import Pause, SentenceStream
+from ramify.corpus.table_rows import Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.experiment_file import read_plan
-from ramify.lab.report.pages import Page
+from ramify.lab.report.report_page import Page
 from ramify.lab.report.write_report import sections_of
 from ramify.lab.results.find_results import collect_results
 

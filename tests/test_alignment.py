@@ -9,8 +9,8 @@ from ramify.corpus.cleaning import PTB_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.errors import RamifyError
 from ramify.evaluation.alignment import comparable, read_prediction
+from ramify.evaluation.evaluation import score
 from ramify.evaluation.gold import Gold, load_gold
-from ramify.evaluation.report import score
 
 GOLD = [
     "(TOP (S (NP (DT The) (NN dog)) (, ,) (VP (VBD saw) (NP (CD 1,200) (NNS cats))) (. .)))",

@@ -10,7 +10,7 @@ import pytest
 import ramify
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
-from ramify.naming import BUNDLED, bundled_models
+from ramify.model_names import BUNDLED, bundled_models
 from ramify.storage.model_files import CARD, checksum
 from tools import bundle_model
 

@@ -19,7 +19,7 @@ from ramify.errors import RamifyError
 from ramify.models import FAMILIES
 from ramify.models.inspect import normalisation_error
 from ramify.parser import Parser
-from ramify.parser.compressing import compressed, drawn_sentences, likeness, save_compressed
+from ramify.parser.compression import compressed, drawn_sentences, likeness, save_compressed
 from ramify.parser.export import export
 from tests.command import ramify as command
 

@@ -20,7 +20,7 @@ from ramify.corpus.constraints import Constraints
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
 from ramify.corpus.tree import parse_from
-from ramify.decoding.dependencies import projective_heads
+from ramify.decoding.heads import projective_heads
 from ramify.drawing.terminal import with_head_words
 from ramify.errors import RamifyError
 from ramify.evaluation.dependencies import (
@@ -36,7 +36,7 @@ from ramify.evaluation.dependencies import (
 from ramify.evaluation.tree_lookup import TreeLookup
 from ramify.models import Model, register
 from ramify.parser.analysis import Analysis, heads_with_punctuation
-from ramify.parser.evaluate import predict_heads
+from ramify.parser.predictions import predict_heads
 from ramify.parser.systems import System, evaluate_heads
 from ramify.structures.distribution import Marginals
 from ramify.terminal import failure_lines

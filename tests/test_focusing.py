@@ -19,7 +19,7 @@ from ramify.errors import RamifyError
 from ramify.evaluation.baselines import left_branching, right_branching
 from ramify.evaluation.gold import unlabelled
 from ramify.models import FAMILIES
-from ramify.parser.members import ModelMember, TreesMember, open_member
+from ramify.parser.ensemble_members import ModelMember, TreesMember, open_member
 from ramify.training.focusing import SpanScores, scores_of_teachers
 from ramify.training.settings import Settings
 from tests.structures.brute_force import tree_weights
@@ -238,7 +238,7 @@ def test_trees_are_found_by_their_words_in_any_order(tmp_path):
     member = TreesMember(path, "trees")
 
     def spans(*words: str) -> list[list[int]]:
-        (view,) = member.views([ramify.parser.base.Sentence.from_tokens(words)])
+        (view,) = member.views([ramify.parser.tree_parser.Sentence.from_tokens(words)])
         return sorted(view.spans.tolist())
 
     assert spans("A", "dog", "barks") == [[0, 3], [1, 3]]  # the comma is left out
@@ -249,7 +249,7 @@ def test_trees_are_found_by_their_words_in_any_order(tmp_path):
 def test_a_parser_that_fails_has_an_empty_view(folder):
     member = ModelMember(ramify.load(folder / "teacher"), "teacher")
     parse = Parse(("the",) * 9, ("_",) * 9, np.zeros((0, 2), np.int32), ())
-    (view,) = member.views([ramify.parser.base.Sentence.from_tokens(parse.words)], max_length=4)
+    (view,) = member.views([ramify.parser.tree_parser.Sentence.from_tokens(parse.words)], max_length=4)
     assert view.failure == "too long"
     assert not view.posteriors.any()
     assert len(view.spans) == 0

@@ -271,7 +271,7 @@ def test_parsing_follows_no_planted_link(text: Path, model: Path, tmp_path: Path
 
 def test_a_file_that_appeared_meanwhile_is_not_replaced(text: Path, model: Path, tmp_path: Path, monkeypatch) -> None:
     out = tmp_path / "trees"
-    monkeypatch.setattr("ramify.cli.output.locked_file", lambda *a: (out.write_text("mine"), locked_file(*a))[1])
+    monkeypatch.setattr("ramify.cli.line_output.locked_file", lambda *a: (out.write_text("mine"), locked_file(*a))[1])
     result = command("parse", "-m", model, text, "--out", out)
     assert result.returncode == 2
     assert out.read_text() == "mine"

@@ -15,11 +15,11 @@ from types import SimpleNamespace
 import pytest
 
 import ramify
-from ramify import hub, naming
+from ramify import hub, model_names
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.naming import kind_of, resolve, split_name
-from ramify.parser.compressing import compressed, save_compressed
+from ramify.model_names import kind_of, resolve, split_name
+from ramify.parser.compression import compressed, save_compressed
 from tests.command import ramify as command
 
 SENTENCE = "the dog saw a cat"
@@ -40,9 +40,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def here(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder to be in, with one bundled model."""
-    monkeypatch.setattr(naming, "BUNDLED", models / "bundled")
+    monkeypatch.setattr(model_names, "BUNDLED", models / "bundled")
     monkeypatch.chdir(tmp_path)
-    naming._note_hidden.cache_clear()
+    model_names._note_hidden.cache_clear()
     hub.fetched.cache_clear()
     yield tmp_path
     hub.fetched.cache_clear()
@@ -92,7 +92,7 @@ def test_a_folder_of_that_name_comes_first_and_a_note_says_so(models, here):
     with pytest.warns(RamifyWarning, match="the model in .* is used, and not the bundled model"):
         assert resolve("en") == Path("en")
     assert resolve("en") == Path("en")  # said once
-    naming._note_hidden.cache_clear()
+    model_names._note_hidden.cache_clear()
     found = command("parse", "-m", "en", given=SENTENCE)
     assert found.stdout == tree_of(models / "other")
     assert found.stderr.count("not the bundled model") == 1
@@ -116,7 +116,7 @@ def test_an_unknown_name_lists_the_bundled_ones():
 
 
 def test_without_bundled_models_none_are_listed(here, monkeypatch):
-    monkeypatch.setattr(naming, "BUNDLED", here / "nothing")
+    monkeypatch.setattr(model_names, "BUNDLED", here / "nothing")
     with pytest.raises(RamifyError, match=r"de: this model folder does not exist; check the name"):
         ramify.load("de")
     assert command("models").stderr == "This installation has no bundled models.\n"
@@ -238,7 +238,7 @@ def test_without_its_library_the_hub_is_refused(monkeypatch):
 
 def test_names_are_resolved_without_torch():
     code = (
-        "import sys; from ramify.naming import resolve; resolve('en'); "
+        "import sys; from ramify.model_names import resolve; resolve('en'); "
         "print(*(name in sys.modules for name in ('torch', 'huggingface_hub')))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)

@@ -111,7 +111,7 @@ def test_many_at_once_equal_one_by_one_in_order(parser):
 
 
 def test_the_order_survives_windows_and_batches(parser, monkeypatch):
-    monkeypatch.setattr("ramify.parser.base.WINDOW", 3)
+    monkeypatch.setattr("ramify.parser.tree_parser.WINDOW", 3)
     monkeypatch.setattr(batching, "CHART_BYTES", 1)
     found = [analysis.parse.words for analysis in parser.analyse_many(SENTENCES)]
     assert found == [tuple(words) for words in SENTENCES]

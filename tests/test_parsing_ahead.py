@@ -13,8 +13,8 @@ from ramify.errors import RamifyError
 from ramify.models import FAMILIES
 from ramify.models.batches import few_at_once
 from ramify.parser import Parser
-from ramify.parser.ahead import WINDOWS_AHEAD, Window, in_order
 from ramify.parser.analysis import as_json
+from ramify.parser.parallel_windows import WINDOWS_AHEAD, Window, in_order
 from ramify.runtime.memory import Budget
 from tests.command import ramify
 
@@ -31,7 +31,7 @@ def parser():
 
 @pytest.fixture
 def small_windows(monkeypatch):
-    monkeypatch.setattr("ramify.parser.base.WINDOW", 10)
+    monkeypatch.setattr("ramify.parser.tree_parser.WINDOW", 10)
 
 
 def sentences(count):

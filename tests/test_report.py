@@ -12,9 +12,9 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import Corpus
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import RANDOM_RUNS, baseline_predictions
+from ramify.evaluation.evaluation import Evaluation, mean_of_runs, score
 from ramify.evaluation.gold import Gold, Prediction, load_gold, unlabelled
 from ramify.evaluation.labels import recall_by_label
-from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import CONVENTIONS, Convention
 from ramify.version import VERSION
 

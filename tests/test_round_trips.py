@@ -19,7 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import ramify as package
-from ramify.cli.output import LineOutput
+from ramify.cli.line_output import LineOutput
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.guessing import warn_of_tree
@@ -340,7 +340,9 @@ def test_a_resumed_parse_has_the_bytes_of_an_unbroken_one(place: Path, tmp_path:
 
 @pytest.mark.parametrize(("left", "kept"), [(0, 0), (1023, 0), (1024, 1024), (1500, 1024), (2048, 2048)])
 def test_only_whole_groups_of_lines_are_resumed(tmp_path: Path, monkeypatch, left: int, kept: int) -> None:
-    monkeypatch.setattr("ramify.cli.output._CHUNK", 1000)  # so that groups end in the middle of what is read at once
+    monkeypatch.setattr(
+        "ramify.cli.line_output._CHUNK", 1000
+    )  # so that groups end in the middle of what is read at once
     partial = tmp_path / "out.partial"
     partial.write_text("".join(f"line {number}\n" for number in range(left)) + "half a li")
     (tmp_path / "out.partial.json").write_text("{}")

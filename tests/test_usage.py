@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.reading import Corpus
+from ramify.evaluation.evaluation import score
 from ramify.evaluation.gold import Prediction, load_gold
-from ramify.evaluation.report import score
 from ramify.evaluation.usage import usage
 
 

@@ -19,9 +19,9 @@ from typing import Any
 import ramify
 from ramify.corpus.cleaning import guess_word_rule
 from ramify.corpus.reading import SPLITS, Corpus, read_sentences
-from ramify.naming import BUNDLED
+from ramify.model_names import BUNDLED
 from ramify.parser import Parser
-from ramify.parser.compressing import compressed, save_compressed
+from ramify.parser.compression import compressed, save_compressed
 from ramify.storage.files import write_atomically, write_json
 from ramify.storage.model_files import CARD, checksum, read_config
 

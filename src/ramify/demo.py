@@ -18,7 +18,7 @@ from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError, Stopped
-from ramify.naming import CONFIG
+from ramify.model_names import CONFIG
 from ramify.parser import FORMATS, Evaluation, Parser, evaluate
 from ramify.storage.files import contents
 from ramify.storage.model_files import FILES

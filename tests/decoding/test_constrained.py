@@ -16,7 +16,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.decoding.best_trees import mbr, mbr_labelled
 from ramify.decoding.constrained import Forbidden, without
 from ramify.decoding.decoders import DECODERS, Decoded, decode
-from ramify.decoding.dependencies import decode_heads
+from ramify.decoding.heads import decode_heads
 from ramify.models import FAMILIES, Grammar, Model
 from ramify.parser import Parser
 from ramify.structures.distribution import Marginals

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramify.decoding.dependencies import UNIT, heads_within, projective_heads
+from ramify.decoding.heads import UNIT, heads_within, projective_heads
 from tests.structures.brute_force import bracketings, spans_of
 
 Heads = tuple[int, ...]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from ramify.corpus.tree import parse_from
-from ramify.drawing.chart import chart_picture
+from ramify.drawing.posterior_chart import chart_picture
 from ramify.drawing.svg import document, layout_for, picture
 from ramify.parser.analysis import Analysis
 from ramify.parser.pictures import html_document, svg_document

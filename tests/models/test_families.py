@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ramify.models import CPCFG, FAMILIES, NPCFG, SNPCFG, TDPCFG, TNPCFG, Grammar, TableGrammar
 from ramify.models.inspect import normalisation_error
-from ramify.models.lookup import RuleLookup
+from ramify.models.rule_lookup import RuleLookup
 from ramify.models.td_pcfg import normalised
 from ramify.structures.dense import DensePCFG
 from ramify.structures.low_rank import LowRankRules

@@ -21,8 +21,8 @@ from ramify.models import (
     HolPCFG,
     TableGrammar,
 )
-from ramify.models import lookup as lookup_module
-from ramify.models.lookup import RuleLookup, strongest_words
+from ramify.models import rule_lookup as lookup_module
+from ramify.models.rule_lookup import RuleLookup, strongest_words
 from ramify.parser import Parser
 from ramify.structures.dense import DenseRules
 from ramify.structures.low_rank import LowRankRules

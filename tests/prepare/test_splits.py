@@ -8,7 +8,7 @@ import pytest
 
 from ramify.corpus.cleaning import PTB_WORDS
 from ramify.corpus.prepare import prepare_treebank
-from ramify.corpus.prepare.splitting import block_splits, shares_from, split_files
+from ramify.corpus.prepare.data_splits import block_splits, shares_from, split_files
 from ramify.corpus.reading import SPLITS
 from ramify.errors import RamifyError
 from tests.prepare.common import manifest_of, tree, twenty, words_of, write

@@ -23,7 +23,7 @@ from ramify.parser import Parser
 from ramify.serve.app import Service, make_app
 from ramify.serve.guard import LOOPBACK, Guard
 from ramify.serve.limits import Limits
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import Served, Shelf
 
 SENTENCE = "the old woman watched the dog and the man in the garden"
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "models" / "tn-pcfg"

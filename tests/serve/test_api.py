@@ -17,7 +17,7 @@ from ramify.drawing.svg import layout_for
 from ramify.evaluation.gold import load_gold
 from ramify.parser import FORMATS, Parser
 from ramify.serve.limits import Limits
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import Served, Shelf
 from tests.serve.conftest import MARKUP, SENTENCE, service_of, started
 
 LONG = " and ".join([SENTENCE] * 3)

@@ -18,7 +18,7 @@ from ramify.corpus.rule_files import write_rules
 from ramify.parser import Parser
 from ramify.serve.guard import HEADERS
 from ramify.serve.limits import Limits
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import Served, Shelf
 from tests.conftest import PROJECT
 from tests.serve.conftest import MARKUP, SENTENCE, Running, service_of, started
 from tests.serve.test_api import parse, problem

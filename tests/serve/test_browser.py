@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from ramify.parser import FORMATS, Parser
 from ramify.serve.guard import LOOPBACK
 from ramify.serve.limits import Limits
-from ramify.serve.running import listening, make_server
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import Served, Shelf
+from ramify.serve.server import listening, make_server
 from tests.conftest import CHROMIUM
 from tests.serve.conftest import MARKUP, SENTENCE
 

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from ramify.cli.common import app, notes
-from ramify.cli.output import watch_standard_output
+from ramify.cli.line_output import watch_standard_output
 from ramify.errors import RamifyError
 from ramify.runtime.compilation import tell_of_compilation
 

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from ramify.corpus.guessing import Kind
 from ramify.corpus.lines import opened
 from ramify.errors import RamifyError
-from ramify.naming import check_model, resolve, split_name
+from ramify.model_names import check_model, resolve, split_name
 
 
 class _Group(TyperGroup):

@@ -11,7 +11,7 @@ import typer
 from ramify.cli.common import BranchingPrior, Decoder, Device, Trees, app, check_loadable, existing_models, notes
 from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words, gold_for
 from ramify.errors import RamifyError
-from ramify.naming import kind_of, split_name
+from ramify.model_names import kind_of, split_name
 from ramify.runtime.memory import importing
 
 

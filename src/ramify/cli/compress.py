@@ -35,7 +35,7 @@ def compress(
     with importing():
         from ramify.corpus.streaming import Pause, SentenceStream
         from ramify.parser import evaluate
-        from ramify.parser.compressing import compressed, drawn_sentences, likeness, save_compressed
+        from ramify.parser.compression import compressed, drawn_sentences, likeness, save_compressed
         from ramify.parser.loading import load_single
 
     parser = load_single(model, device)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ramify.cli.common import BranchingPrior, Decoder, Device, Heads, app, existing_models, notes
-from ramify.cli.output import print_lines
+from ramify.cli.line_output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
 from ramify.runtime.memory import importing

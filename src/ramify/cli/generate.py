@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from ramify.cli.common import Device, Model, app
-from ramify.cli.output import print_lines
+from ramify.cli.line_output import print_lines
 from ramify.runtime.memory import importing
 
 

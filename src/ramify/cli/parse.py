@@ -24,18 +24,18 @@ from ramify.cli.common import (
     app,
     notes,
 )
-from ramify.cli.output import LineOutput
+from ramify.cli.line_output import LineOutput
 from ramify.cli.whole_files import WHOLE_FILES, WholeFiles
 from ramify.errors import RamifyError
-from ramify.naming import split_name
+from ramify.model_names import split_name
 from ramify.runtime.compilation import spare_loops
 from ramify.runtime.memory import importing
 
 if TYPE_CHECKING:
-    from ramify.corpus.rows import Columns, RowCount
     from ramify.corpus.sentence import Sentence
     from ramify.corpus.streaming import Pause
-    from ramify.parser.base import TreeParser
+    from ramify.corpus.table_rows import Columns, RowCount
+    from ramify.parser.tree_parser import TreeParser
 
 Tokenise = Annotated[
     Optional[str],  # noqa: UP045
@@ -152,7 +152,7 @@ def parse(
     constraints_used = _made_of(constraints)
     with importing():
         from ramify.cli.tally import ConstraintTally, Tally
-        from ramify.corpus.rows import RowCount
+        from ramify.corpus.table_rows import RowCount
         from ramify.parser import BEST_FORMATS, DOCUMENTS, FORMATS, best_many
         from ramify.parser.ensemble import load_several
         from ramify.terminal import tree_format
@@ -229,7 +229,7 @@ def score(
     """
     with importing():
         from ramify.cli.tally import LikelihoodTotals, Tally
-        from ramify.corpus.rows import RowCount
+        from ramify.corpus.table_rows import RowCount
         from ramify.parser.loading import load_single
 
     rows = RowCount()
@@ -259,7 +259,7 @@ def _check_best(best: int | None, format: str, posteriors: bool, branching_prior
 
 def _columns(column: str | None, keep: list[str] | None = None) -> Columns | None:
     """Which columns of a table to read; None if nothing was said about columns."""
-    from ramify.corpus.rows import TEXT, Columns
+    from ramify.corpus.table_rows import TEXT, Columns
 
     if column is None and not keep:
         return None

@@ -64,9 +64,9 @@ def serve(
             from ramify.parser import Parser
             from ramify.serve.glossary import parsed_text
             from ramify.serve.limits import Limits
-            from ramify.serve.running import serve as run
-            from ramify.serve.running import trusted_hosts
-            from ramify.serve.served import load_shelf
+            from ramify.serve.served_models import load_shelf
+            from ramify.serve.server import serve as run
+            from ramify.serve.server import trusted_hosts
     except ModuleNotFoundError as error:
         if error.name in ("fastapi", "uvicorn", "prometheus_client", "h11", "pydantic", "starlette"):
             raise RamifyError(MISSING) from error

@@ -13,9 +13,9 @@ from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage, Likelihood, shown
 from ramify.evaluation.failures import MOST_NAMED, failures_told, log_space_told
 from ramify.parser.analysis import Analysis, Scored
-from ramify.parser.base import TreeParser
-from ramify.parser.best import BestParses
 from ramify.parser.ensemble import Ensemble, add_agreement
+from ramify.parser.k_best import BestParses
+from ramify.parser.tree_parser import TreeParser
 from ramify.terminal import collapse_lines
 
 AnyResult = TypeVar("AnyResult", Analysis, Scored, BestParses)

@@ -13,7 +13,7 @@ import typer
 
 from ramify.cli.common import app, check_loadable, notes
 from ramify.errors import RamifyError, Stopped
-from ramify.naming import kind_of, split_name
+from ramify.model_names import kind_of, split_name
 from ramify.runtime.memory import importing
 from ramify.training.settings import presets
 

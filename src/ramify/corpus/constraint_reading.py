@@ -12,9 +12,9 @@ from pathlib import Path
 from ramify.corpus.constraints import Constraints, Span
 from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.reading import CONTENTS
-from ramify.corpus.rows import TABLES
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import Pause, SentenceStream
+from ramify.corpus.table_rows import TABLES
 from ramify.corpus.text import TextRules
 from ramify.errors import RamifyError
 

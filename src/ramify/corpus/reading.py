@@ -17,14 +17,14 @@ from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import LineReader, decoded_lines, opened
 from ramify.corpus.parquet_rows import parquet_cells
 from ramify.corpus.punctuation import Punctuation
-from ramify.corpus.rows import TABLES, TEXT, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
+from ramify.corpus.table_rows import TABLES, TEXT, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
-    from ramify.corpus.splitting import Splitter
+    from ramify.corpus.sentence_splitting import Splitter
 
 AS_IS = TextRules(punctuation=Punctuation(keep=True))
 """Text whose tokens are all words"""
@@ -174,7 +174,7 @@ def learn_splitter(
     path: str | Path, split: str | None = None, kind: Kind = "auto", column: str | None = None
 ) -> Splitter:
     """Where sentences end, learnt from the prose of a file or folder."""
-    from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
+    from ramify.corpus.sentence_splitting import Splitter  # imports NLTK, which is slow
 
     return Splitter.learnt_from(_text_of(file, kind, column) for file in _files(Path(path), split))
 

@@ -14,8 +14,8 @@ from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import STANDARD_INPUT, LineReader, decoded_lines, opened
 from ramify.corpus.parquet_rows import parquet_cells
 from ramify.corpus.reading import CONTENTS, check_kind
-from ramify.corpus.rows import TABLES, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.sentence import Sentence
+from ramify.corpus.table_rows import TABLES, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.text import LONGEST_PARAGRAPH, TextRules
 from ramify.errors import RamifyError
 
@@ -120,7 +120,7 @@ class SentenceStream:
 
     def _with_splitter(self, lines: Iterator[str]) -> tuple[TextRules, Iterator[str]]:
         """A splitter learnt from the beginning of the text, for a model that has none."""
-        from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
+        from ramify.corpus.sentence_splitting import Splitter  # imports NLTK, which is slow
 
         head, size = [], 0
         for line in lines:

@@ -15,7 +15,7 @@ from ramify.corpus.tokenising import WHITE_SPACE, check_code, tokeniser, warn_of
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
-    from ramify.corpus.splitting import Splitter
+    from ramify.corpus.sentence_splitting import Splitter
 
 LONGEST_PARAGRAPH = 1 << 20
 """Characters of prose held in memory at once"""

@@ -14,7 +14,7 @@ from torch import Tensor
 from ramify.decoding.best_trees import DECODERS as BY_POSTERIORS
 from ramify.decoding.best_trees import mbr
 from ramify.decoding.constrained import Forbidden, without
-from ramify.decoding.dependencies import HeadDecoder, decode_heads
+from ramify.decoding.heads import HeadDecoder, decode_heads
 from ramify.errors import RamifyError
 from ramify.models import GenerativeModel, Model
 from ramify.models.batches import WordIds, memory_batches, padded

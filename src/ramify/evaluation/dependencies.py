@@ -18,8 +18,8 @@ from ramify.corpus.conllu import UNSPECIFIED
 from ramify.corpus.reading import TEXT_WORDS, kind_of, read_dependencies
 from ramify.errors import RamifyError
 from ramify.evaluation.alignment import matching, places_of
+from ramify.evaluation.evaluation import failures_of_any, mean
 from ramify.evaluation.gold import SHORTEST, Gold, scored
-from ramify.evaluation.report import failures_of_any, mean
 from ramify.evaluation.scores import LENGTHS, percent, range_name
 
 Heads = NDArray[np.int64]

@@ -11,7 +11,7 @@ from ramify.corpus.parquet_rows import ParquetRow, pyarrow
 from ramify.corpus.sentence import Sentence
 from ramify.errors import RamifyError, shortened
 from ramify.parser.analysis import Analysis
-from ramify.parser.rows import check_names
+from ramify.parser.kept_columns import check_names
 
 ROW_GROUP = 8192
 """Sentences that are written together"""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ramify.models.in_parts import LowRankGrammar, by_rows, part
 from ramify.models.linear import Linear
+from ramify.models.low_rank_grammar import LowRankGrammar, by_rows, part
 from ramify.models.networks import (
     CosineLayer,
     SymbolLayer,

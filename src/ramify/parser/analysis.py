@@ -25,8 +25,8 @@ from ramify.drawing.terminal import draw, with_head_words
 from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
+from ramify.parser.kept_columns import with_columns
 from ramify.parser.pictures import chart_of, drawn_tree, forest_source, qtree_source
-from ramify.parser.rows import with_columns
 
 if TYPE_CHECKING:
     import nltk

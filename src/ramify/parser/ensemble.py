@@ -28,13 +28,13 @@ from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
-from ramify.naming import split_name
-from ramify.parser.ahead import Batch
+from ramify.model_names import split_name
 from ramify.parser.analysis import Analysis
-from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser
+from ramify.parser.ensemble_members import GivenMember, Member, ModelMember, View, open_member
 from ramify.parser.loading import load
-from ramify.parser.members import GivenMember, Member, ModelMember, View, open_member
+from ramify.parser.parallel_windows import Batch
 from ramify.parser.parser import Parser
+from ramify.parser.tree_parser import Decoding, GivenSentence, TreeLabels, TreeParser
 from ramify.storage.ensemble_folder import StoredMember, save_ensemble
 
 TREES_WEIGHT = 0.25

@@ -11,7 +11,7 @@ from ramify.corpus.rule_files import read_about, read_rules
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
-from ramify.naming import resolve
+from ramify.model_names import resolve
 from ramify.parser.parser import Parser
 from ramify.runtime.devices import chosen_device
 from ramify.storage.ensemble_folder import checksum_of, is_ensemble, read_ensemble
@@ -31,7 +31,7 @@ def load(folder: str | Path, device: str = "auto") -> Parser | Ensemble:
     if not is_ensemble(folder):
         return load_single(folder, device)
     from ramify.parser.ensemble import Ensemble
-    from ramify.parser.members import ModelMember
+    from ramify.parser.ensemble_members import ModelMember
 
     members, _ = read_ensemble(folder)
     parsers = [ModelMember(load_single(each.folder, device), each.name, checksum_of(each.folder)) for each in members]

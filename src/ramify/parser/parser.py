@@ -32,10 +32,10 @@ from ramify.evaluation.spans import Spans
 from ramify.models import GenerativeModel, Grammar, Model, TableGrammar
 from ramify.models.batches import CHART_BYTES, WordIds, check_fits, few_at_once, fits, memory_batches, padded
 from ramify.models.generation import Generated, sampler_of
-from ramify.models.lookup import RuleLookup, strongest_words
-from ramify.parser.ahead import Batch
+from ramify.models.rule_lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
-from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser, check_positive
+from ramify.parser.parallel_windows import Batch
+from ramify.parser.tree_parser import Decoding, GivenSentence, TreeLabels, TreeParser, check_positive
 from ramify.runtime.memory import Budget
 from ramify.runtime.threads import on_one_core
 from ramify.storage.model_folder import StoredModel, save_model

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ramify.corpus.cleaning import WordRule
-from ramify.decoding.dependencies import HeadDecoder
+from ramify.decoding.heads import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.alignment import read_prediction
 from ramify.evaluation.baselines import baseline_predictions
@@ -24,15 +24,15 @@ from ramify.evaluation.dependencies import (
     read_head_prediction,
     score_heads,
 )
+from ramify.evaluation.evaluation import Evaluation, mean_of_runs, score
 from ramify.evaluation.gold import Gold, Prediction
-from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
-from ramify.naming import SystemKind, kind_of, split_name
-from ramify.parser.base import TreeParser
+from ramify.model_names import SystemKind, kind_of, split_name
 from ramify.parser.ensemble import Ensemble
-from ramify.parser.evaluate import predict, predict_heads
+from ramify.parser.ensemble_members import Member, open_member
 from ramify.parser.loading import load, reads_text
-from ramify.parser.members import Member, open_member
+from ramify.parser.predictions import predict, predict_heads
+from ramify.parser.tree_parser import TreeParser
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.model_files import LEARNT_FROM_TEXT, METRICS, part, read_config
 

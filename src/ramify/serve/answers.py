@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ramify.corpus.cleaning import keep_leaves
-from ramify.drawing.chart import ChartGrid
 from ramify.drawing.layout import place
+from ramify.drawing.posterior_chart import ChartGrid
 from ramify.drawing.svg import as_record, layout_for
 from ramify.evaluation.gold import Gold
 from ramify.evaluation.scores import Scores
@@ -19,9 +19,9 @@ from ramify.evaluation.spans import count_spans
 from ramify.parser import FORMATS, Analysis
 from ramify.parser.analysis import Scored
 from ramify.parser.pictures import drawn_tree
-from ramify.serve.reading import Read
+from ramify.serve.read_request import Read
 from ramify.serve.schemas import ParseRequest
-from ramify.serve.served import Served
+from ramify.serve.served_models import Served
 
 
 def parse_answer(served: Served, request: ParseRequest, read: Read, analyses: Sequence[Analysis]) -> bytes:

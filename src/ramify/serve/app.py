@@ -22,9 +22,9 @@ from ramify.serve.limits import Limits, RefusedError
 from ramify.serve.metrics import CONTENT_TYPE, Metrics
 from ramify.serve.page import Page
 from ramify.serve.problems import add_handlers, documented
-from ramify.serve.reading import read_request
+from ramify.serve.read_request import read_request
 from ramify.serve.schemas import ModelsAnswer, ParseAnswer, ParseRequest, ScoreAnswer, ScoreRequest
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import Served, Shelf
 from ramify.version import VERSION
 
 Result = TypeVar("Result")

@@ -14,7 +14,7 @@ from typing import Any
 
 from ramify.corpus.cleaning import WordRule
 from ramify.errors import RamifyError
-from ramify.naming import CONFIG
+from ramify.model_names import CONFIG
 from ramify.storage.files import contents, write_json
 from ramify.storage.model_files import FORMAT, LEARNT_FROM_TEXT, checksum, part, read_json
 from ramify.version import VERSION

@@ -13,8 +13,8 @@ from typing import Any
 
 from ramify.corpus.cleaning import WordRule
 from ramify.errors import RamifyError
+from ramify.model_names import CONFIG, check_model
 from ramify.models import FAMILIES
-from ramify.naming import CONFIG, check_model
 
 FORMAT = 2
 LARGEST_SIZE = 10_000_000

@@ -15,10 +15,10 @@ from ramify.corpus.spelling import Spelling
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import LONGEST_LINE, Vocabulary
 from ramify.errors import RamifyError
+from ramify.model_names import CONFIG
 from ramify.models import FAMILIES, Model
 from ramify.models.batches import check_tables_fit
 from ramify.models.td_pcfg import TDPCFG
-from ramify.naming import CONFIG
 from ramify.runtime.shapes import only_shapes
 from ramify.storage.files import contents, write_json
 from ramify.storage.locks import locked_folder
@@ -156,7 +156,7 @@ def _text_rules(folder: Path, config: dict[str, Any]) -> TextRules:
     try:
         splitter = None
         if splits:
-            from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
+            from ramify.corpus.sentence_splitting import Splitter  # imports NLTK, which is slow
 
             path = part(folder, SPLITTER)
             splitter = Splitter.from_record(read_json(path))

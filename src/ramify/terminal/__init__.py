@@ -1,6 +1,6 @@
 """What a person sees in the terminal: progress, tables, trees."""
 
-from ramify.terminal.letters import tree_format
+from ramify.terminal.characters import tree_format
 from ramify.terminal.progress import counting, reading_progress
 from ramify.terminal.tables import (
     agreement_table,
@@ -19,7 +19,7 @@ from ramify.terminal.tables import (
     run_lines,
     sweep_table,
 )
-from ramify.terminal.training import training_display
+from ramify.terminal.training_display import training_display
 
 __all__ = [
     "agreement_table",

@@ -22,7 +22,7 @@ from ramify.evaluation.gold import Prediction
 from ramify.evaluation.significance import Comparison
 from ramify.evaluation.spans import CONVENTIONS
 from ramify.parser import Evaluation, Parser
-from ramify.terminal.letters import shown
+from ramify.terminal.characters import shown
 
 
 def results_console() -> Console:

@@ -14,8 +14,8 @@ from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.reading import TEXT_WORDS, Corpus, corpus_of, kind_of, learn_splitter, read_sentences, split_paths
-from ramify.corpus.rows import TABLES
 from ramify.corpus.spelling import Spelling
+from ramify.corpus.table_rows import TABLES
 from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary, count_words

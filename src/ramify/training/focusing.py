@@ -24,7 +24,7 @@ from torch import Tensor
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
-from ramify.parser.members import Member, table_of
+from ramify.parser.ensemble_members import Member, table_of
 from ramify.storage.model_files import FOCUS, part
 from ramify.storage.tensors import load_tensors, save_tensors
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ramify.errors import RamifyError, RamifyWarning
+from ramify.model_names import CONFIG
 from ramify.models.base import Learner, Model
-from ramify.naming import CONFIG
-from ramify.storage.card import write_card
 from ramify.storage.checkpoint import Position, load_checkpoint, save_checkpoint
 from ramify.storage.files import contents, remove_unfinished, write_atomically
 from ramify.storage.locks import check_unlocked
+from ramify.storage.model_card import write_card
 from ramify.storage.model_files import (
     CHECKPOINT,
     FILES,

@@ -18,10 +18,10 @@ from ramify.errors import RamifyError
 from ramify.evaluation.scores import perplexity
 from ramify.models import FAMILIES, Model
 from ramify.models.batches import WordIds, check_fits, check_tables_fit, memory_batches, padded
-from ramify.parser.evaluate import evaluate
+from ramify.parser.ensemble_members import GivenMember, check_member, open_member
 from ramify.parser.loading import load_single
-from ramify.parser.members import GivenMember, check_member, open_member
 from ramify.parser.parser import Parser
+from ramify.parser.predictions import evaluate
 from ramify.runtime.devices import chosen_device
 from ramify.runtime.shapes import only_shapes
 from ramify.storage.checkpoint import Position

@@ -9,7 +9,7 @@ from typing import Any
 from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.models import Model
-from ramify.parser.evaluate import evaluate
+from ramify.parser.predictions import evaluate
 from ramify.training.data import Data
 from ramify.training.settings import Settings
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ramify.lab.report.exhibit import Number
-from ramify.lab.report.pages import Page
+from ramify.lab.report.report_page import Page
 from ramify.lab.report.sections.gold_labels import by_label, by_length, disjoint, heat, pure_symbols
-from ramify.lab.report.sections.scores import across, scores
+from ramify.lab.report.sections.score_tables import across, scores
 from ramify.lab.report.sections.training import cost, every_run, find_series, symbols, use_of_symbols
 from ramify.lab.results.collection import chosen_run
 from ramify.lab.results.schema import Induced, spread

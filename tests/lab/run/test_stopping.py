@@ -90,7 +90,7 @@ def test_a_second_wish_has_its_usual_effect(monkeypatch, numbers):
 @pytest.mark.parametrize("closed_pipe", [True, False])
 def test_notes_that_nobody_can_read_do_not_end_the_work(closed_pipe):
     program = (
-        "from ramify.cli.output import watch_standard_output; watch_standard_output()\n"
+        "from ramify.cli.line_output import watch_standard_output; watch_standard_output()\n"
         "from ramify.cli.common import notes\n"
         "for _ in range(3): notes.print('a note')\n"
         "print('went on')"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.prepare.data_splits import DEFAULT_SPLIT, shares_from, split_files
 from ramify.corpus.prepare.source import Source, SourceFile, file_on_disk, visible_files
-from ramify.corpus.prepare.splitting import DEFAULT_SPLIT, shares_from, split_files
 from ramify.corpus.reading import SPLITS, split_paths
 from ramify.errors import RamifyError
 

@@ -31,7 +31,7 @@ from ramify.lab.glossary.entries import (
 from ramify.models import Grammar
 from ramify.models.delexicalised import Delexicalised, delexicalised
 from ramify.models.lexicalised import LexicalisedGrammar
-from ramify.models.lookup import RuleLookup, strongest_words
+from ramify.models.rule_lookup import RuleLookup, strongest_words
 from ramify.parser import Analysis, Parser
 from ramify.structures.pcfg import Rule
 

@@ -13,7 +13,7 @@ from ramify.evaluation.induced import Induced
 from ramify.evaluation.subtypes import Subtype
 from ramify.lab.templates import render
 from ramify.models.delexicalised import LEVELS
-from ramify.models.lookup import MOST_SOLVED
+from ramify.models.rule_lookup import MOST_SOLVED
 from ramify.version import VERSION
 
 Counted = tuple[tuple[str, int], ...]

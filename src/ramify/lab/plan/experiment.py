@@ -17,7 +17,7 @@ from ramify.corpus.lines import beginning_of
 from ramify.corpus.reading import kind_of, read_sentences, split_paths
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.toml_file import SettingsTable, check_known, check_name, split
-from ramify.lab.results.places import RUNS
+from ramify.lab.results.result_paths import RUNS
 from ramify.lab.results.schema import FORMAT, DataRecord, Group, PlanRecord, Run, run_name
 from ramify.training.settings import Settings
 from ramify.version import VERSION

@@ -10,9 +10,9 @@ from pathlib import Path
 from ramify.errors import RamifyError
 from ramify.lab.report.exhibit import Exhibit, Section, file_name
 from ramify.lab.report.figures.style import Drawing, drawing, rendered
-from ramify.lab.report.pages import GENERATOR, Page, summary, table_latex
+from ramify.lab.report.report_page import GENERATOR, Page, summary, table_latex
 from ramify.lab.report.sections.gold_labels import by_label, by_length, induced
-from ramify.lab.report.sections.scores import across, agreement, scores
+from ramify.lab.report.sections.score_tables import across, agreement, scores
 from ramify.lab.report.sections.training import cost, curves, every_run, symbols, use_of_symbols
 from ramify.lab.results.collection import Collection, Problem
 from ramify.lab.results.find_results import collect_results

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ramify.errors import RamifyError
 from ramify.lab.results.collection import Collection, Problem, TableGroup
-from ramify.lab.results.places import BASELINES, CONFIG, FAILED, METRICS, PLAN, RESULTS
+from ramify.lab.results.result_paths import BASELINES, CONFIG, FAILED, METRICS, PLAN, RESULTS
 from ramify.lab.results.schema import Failure, PlanRecord, RecordError, Result, one_line, read_record, read_result
 
 

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ramify.errors import RamifyError, shortened
-from ramify.evaluation.report import Evaluation
+from ramify.evaluation.evaluation import Evaluation
 from ramify.evaluation.subtypes import Subtype
 from ramify.printing import printable
 

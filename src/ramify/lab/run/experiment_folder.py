@@ -11,7 +11,7 @@ import msgspec
 
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.places import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
+from ramify.lab.results.result_paths import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
 from ramify.lab.results.schema import (
     FORMAT,
     DataRecord,

@@ -17,7 +17,7 @@ from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan
 from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
-from ramify.lab.results.places import RUNS, result_file
+from ramify.lab.results.result_paths import RUNS, result_file
 from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, Spread, as_record, read_record, spread
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment, survey

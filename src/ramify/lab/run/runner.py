@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ramify.errors import RamifyWarning, Stopped
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.places import BASELINES
+from ramify.lab.results.result_paths import BASELINES
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.data_check import check_data
 from ramify.lab.run.status import Status

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import IO, Any, NoReturn
 
 from ramify.errors import RamifyError, RamifyWarning, Stopped
-from ramify.lab.results.places import result_file
+from ramify.lab.results.result_paths import result_file
 from ramify.lab.results.schema import Result, Run, as_record
 from ramify.lab.run.experiment_folder import forget_failure
 from ramify.lab.run.worker_process import Job

@@ -17,12 +17,12 @@ from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED
 from ramify.decoding.decoders import DECODERS
-from ramify.decoding.dependencies import HeadDecoder
+from ramify.decoding.heads import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
-from ramify.parser.ahead import Batch, Window, in_order
 from ramify.parser.analysis import Analysis
+from ramify.parser.parallel_windows import Batch, Window, in_order
 from ramify.runtime.compilation import expect_words
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import typer
 
-from ramify.cli.compressed import GzipGroups, whole_members
+from ramify.cli.gzip_output import GzipGroups, whole_members
 from ramify.corpus.streaming import WINDOW
 from ramify.errors import RamifyError, Stopped
 from ramify.printing import printable

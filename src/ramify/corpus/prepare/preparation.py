@@ -10,13 +10,13 @@ from pathlib import Path
 
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.cleaning import WordRule, guess_word_rule, warn_of_absent_tags
+from ramify.corpus.prepare.data_splits import block_splits
 from ramify.corpus.prepare.kinds import find_treebank
 from ramify.corpus.prepare.manifest import MADE_BY, MANIFEST
-from ramify.corpus.prepare.output import check_out, write_folder
 from ramify.corpus.prepare.passages import Corrupt, read_passages, uncut
+from ramify.corpus.prepare.prepared_folder import check_out, write_folder
 from ramify.corpus.prepare.source import Source, SourceFile
-from ramify.corpus.prepare.splitting import block_splits
-from ramify.corpus.prepare.tally import Split, counted
+from ramify.corpus.prepare.split_counts import Split, counted
 from ramify.corpus.reading import SPLITS
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError

@@ -14,7 +14,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 from ramify.evaluation.gold import Gold
-from ramify.parser.base import TreeParser
+from ramify.parser.tree_parser import TreeParser
 from ramify.serve.limits import Limits
 from ramify.serve.schemas import GivenSentence
 

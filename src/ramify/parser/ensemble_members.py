@@ -18,9 +18,9 @@ from ramify.errors import RamifyError
 from ramify.evaluation.failures import Failure
 from ramify.evaluation.spans import Spans
 from ramify.evaluation.tree_lookup import TreeLookup
-from ramify.naming import kind_of, split_name
-from ramify.parser.base import TreeParser
+from ramify.model_names import kind_of, split_name
 from ramify.parser.loading import load
+from ramify.parser.tree_parser import TreeParser
 from ramify.storage.ensemble_folder import checksum_of
 
 GivenMember = str | Path | TreeParser

@@ -15,7 +15,7 @@ from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.models.td_pcfg import TDPCFG
 from ramify.parser.parser import Parser
-from ramify.storage.card import write_card
+from ramify.storage.model_card import write_card
 from ramify.storage.model_files import COMPRESSED, checksum, read_config
 from ramify.structures.low_rank import LowRankRules
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ramify.errors import RamifyError
-from ramify.naming import split_name
+from ramify.model_names import split_name
 from ramify.parser import Ensemble, Parser, load
-from ramify.parser.base import TreeParser
+from ramify.parser.tree_parser import TreeParser
 from ramify.printing import printable
 from ramify.serve.glossary import Glossary, Text
 from ramify.serve.limits import RefusedError

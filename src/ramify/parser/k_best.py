@@ -18,9 +18,9 @@ from ramify.errors import RamifyError
 from ramify.evaluation.failures import Failure
 from ramify.models.batches import fits
 from ramify.parser.analysis import Analysis, heads_with_punctuation, with_punctuation
-from ramify.parser.base import GivenSentence, TreeParser, check_positive
+from ramify.parser.kept_columns import with_columns
 from ramify.parser.parser import Parser
-from ramify.parser.rows import with_columns
+from ramify.parser.tree_parser import GivenSentence, TreeParser, check_positive
 from ramify.structures.fallback import reliable_log_partition
 
 EXACT = ("mbr", "viterbi")

@@ -10,18 +10,18 @@ import numpy as np
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
-from ramify.decoding.dependencies import HeadDecoder
+from ramify.decoding.heads import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
 from ramify.evaluation.dependencies import NO_HEAD, GoldHeads, HeadPrediction
+from ramify.evaluation.evaluation import Evaluation, mean_of_runs, score
 from ramify.evaluation.failures import Failure, by_reason
 from ramify.evaluation.gold import Gold, Prediction, load_gold
-from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
-from ramify.parser.base import TreeParser
 from ramify.parser.ensemble import Ensemble, add_agreement
+from ramify.parser.tree_parser import TreeParser
 
 NO_HEADS = "{} has no heads; score it against bracketed trees, or train a family with heads."
 

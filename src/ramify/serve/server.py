@@ -13,7 +13,7 @@ from ramify.errors import RamifyError, Stopped
 from ramify.serve.app import make_app
 from ramify.serve.guard import LOOPBACK, Guard, TimedProtocol, without_port
 from ramify.serve.limits import Limits
-from ramify.serve.served import Shelf
+from ramify.serve.served_models import Shelf
 
 CONNECTIONS = 2_000
 """Further ones are answered 503 at once"""
