@@ -17,7 +17,7 @@ from ramify.corpus.reading import read_sentences
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import left_branching, right_branching
-from ramify.evaluation.gold import unlabelled
+from ramify.evaluation.gold import unlabelled_parse
 from ramify.models import FAMILIES
 from ramify.parser.ensemble_members import ModelMember, TreesMember, open_member
 from ramify.training.focusing import SpanScores, scores_of_teachers
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parses = builtin_treebank(1, train=120, dev=1, test=1)["train"]
     (folder / "text.txt").write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
     for name, branching in (("left", left_branching), ("right", right_branching)):
-        trees = (unlabelled(parse.words, branching(len(parse))) for parse in parses)
+        trees = (unlabelled_parse(parse.words, branching(len(parse))) for parse in parses)
         (folder / f"{name}.trees").write_text("".join(write_brackets(tree) + "\n" for tree in trees))
     ramify.train(folder / "text.txt", folder / "teacher", seed=5, **SMALL)
     return folder

@@ -18,8 +18,8 @@ import ramify
 from ramify import hub, model_names
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.model_names import kind_of, resolve, split_name
-from ramify.parser.compression import compressed, save_compressed
+from ramify.model_names import resolve, split_name, system_kind
+from ramify.parser.compression import compress, save_compressed
 from tests.command import ramify as command
 
 SENTENCE = "the dog saw a cat"
@@ -32,7 +32,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = [parse.words for parse in builtin_treebank(0, 200, 0, 0)["train"]]
     for seed, name in enumerate(("other", "source")):
         ramify.fit(words, nonterminals=3, preterminals=4, rank=5, epochs=1, seed=seed).save(place / name)
-    save_compressed(place / "source", compressed(ramify.load(place / "source")), place / "bundled" / "en")
+    save_compressed(place / "source", compress(ramify.load(place / "source")), place / "bundled" / "en")
     (place / "bundled" / "en" / "README.md").write_text("# English, for tests\n\nA card.\n")
     return place
 
@@ -43,9 +43,9 @@ def here(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setattr(model_names, "BUNDLED", models / "bundled")
     monkeypatch.chdir(tmp_path)
     model_names._note_hidden.cache_clear()
-    hub.fetched.cache_clear()
+    hub.download.cache_clear()
     yield tmp_path
-    hub.fetched.cache_clear()
+    hub.download.cache_clear()
 
 
 def tree_of(model: str | Path) -> str:
@@ -57,7 +57,7 @@ def test_a_bundled_model_is_found_by_its_name(models, here):
     assert str(ramify.load("en").parse(SENTENCE)) == str(ramify.load(models / "bundled" / "en").parse(SENTENCE))
     assert tree_of("en") == tree_of(models / "bundled" / "en") != ""
     assert split_name("mine=en") == ("mine", models / "bundled" / "en")
-    assert kind_of("en") == "model"
+    assert system_kind("en") == "model"
     (here / "en").mkdir()  # a folder of texts, say
     assert resolve("en") == models / "bundled" / "en"
 
@@ -112,7 +112,7 @@ def test_an_unknown_name_lists_the_bundled_ones():
     with pytest.raises(RamifyError, match="bundled models are en"):
         ramify.load("de")
     with pytest.raises(RamifyError, match="bundled models en"):
-        kind_of("de")
+        system_kind("de")
 
 
 def test_without_bundled_models_none_are_listed(here, monkeypatch):

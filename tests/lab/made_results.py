@@ -24,7 +24,7 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
 from ramify.evaluation.baselines import baseline_predictions, oracle, random_tree
 from ramify.evaluation.evaluation import Evaluation, mean_of_runs, score
-from ramify.evaluation.gold import Gold, Prediction, load_gold, unlabelled
+from ramify.evaluation.gold import Gold, Prediction, load_gold, unlabelled_parse
 from ramify.evaluation.labels import category
 from ramify.evaluation.scores import Scores
 from ramify.evaluation.spans import CONVENTIONS
@@ -106,7 +106,7 @@ def _parse(parse: Parse, quality: float, preterminals: int, rng: np.random.Gener
     for span in map(tuple, spans.tolist()):
         home = sum(map(ord, labels.get(span, "?"))) * 7 % symbols
         names.append(f"NT-{(home + int(rng.geometric(0.4)) - 1) % symbols}")
-    return replace(unlabelled(parse.words, spans), labels=tuple(names))
+    return replace(unlabelled_parse(parse.words, spans), labels=tuple(names))
 
 
 def _induced(truth: Sequence[Parse], predicted: Sequence[Parse]) -> dict[str, Any]:

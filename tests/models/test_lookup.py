@@ -103,7 +103,7 @@ def test_rules_that_are_alike_and_rules_that_share_nothing():
 
 
 def test_a_grammar_of_too_many_components_is_not_compared(monkeypatch):
-    monkeypatch.setattr(lookup_module, "MOST_COMPARED", 4)
+    monkeypatch.setattr(lookup_module, "MAX_COMPARED", 4)
     assert RuleLookup(TDPCFG(rank=5, **SIZES)).cosine() is None
     assert RuleLookup(TDPCFG(rank=4, **SIZES)).cosine() is not None
 

@@ -15,7 +15,7 @@ from ramify.errors import RamifyError
 def models(
     name: Annotated[Optional[str], typer.Argument(help="Print the card of this model.")] = None,  # noqa: UP045
 ) -> None:
-    """List the models that come with ramify, which `-m` takes by name, or print the card of one."""
+    """List the bundled models, which `-m` accepts by name, or print the card of one."""
     from ramify import model_names
     from ramify.storage.model_files import CARD, FILES, read_config
 

@@ -28,7 +28,7 @@ from ramify.cli.line_output import LineOutput
 from ramify.cli.whole_files import WHOLE_FILES, WholeFiles
 from ramify.errors import RamifyError
 from ramify.model_names import split_name
-from ramify.runtime.compilation import spare_loops
+from ramify.runtime.compilation import postpone_loops
 from ramify.runtime.memory import importing
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ Constraints = Annotated[
 FEW_WORDS = 100
 """Fewer are parsed in less time than it takes to load the compiled loops"""
 WITHOUT_NUMBERS = ("brackets", "pretty", "conllu", "forest", "qtree")
-"""Formats that show no probability unless posteriors are asked for"""
+"""Formats that show no probability unless posteriors are requested"""
 NO_COLUMN = "none"
 """Given to --keep where no column is to be kept"""
 BEST = ("brackets", "json", "pretty", "spans")
@@ -89,7 +89,7 @@ Best = Annotated[
 Keep = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Option(
-        help="Of JSON lines and Parquet: a column to carry into the result, any number of them; none for no column. "
+        help="For JSON lines and Parquet: column to copy to the result; can be repeated; none copies no column. "
         "\\[default: all but the text]",
         show_default=False,
     ),
@@ -177,13 +177,13 @@ def parse(
     _check_apart(file, out.with_suffix(".txt") if out and format == "brat" else None)
     one_line_each = format == "json" or (format in ("brackets", "spans") and best is None)
     # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
-    spared = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
+    postponed = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
     output: Any = (
         WholeFiles(format, out, resume, overwrite, made_with, posteriors)
         if format in WHOLE_FILES
         else LineOutput(out, resume, overwrite, made_with, one_line_each)
     )
-    with output, spare_loops(spared):
+    with output, postpone_loops(postponed):
         parser = load_several([*model, *(trees or ())], device)
         # Reading on from a pipe may mean waiting, and what is parsed must be written before.
         parser.works_ahead = parser.works_ahead and file.is_file()
@@ -316,7 +316,7 @@ def _sentences(
 
     Rows without text are counted in `rows`.
     """
-    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, only_text
+    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, text_sentences
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.terminal import reading_progress
 
@@ -330,7 +330,7 @@ def _sentences(
         stream.rows = rows or stream.rows
         read: Iterable[Sentence | Pause] = stream
         if constraints == INLINE:
-            read = only_text(stream)
+            read = text_sentences(stream)
         elif constraints is not None:
             read = ConstrainedStream(stream, Path(constraints))
         yield _remaining(read, stream.source, output)

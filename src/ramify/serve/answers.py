@@ -21,10 +21,10 @@ from ramify.parser.analysis import Scored
 from ramify.parser.pictures import drawn_tree
 from ramify.serve.read_request import Read
 from ramify.serve.schemas import ParseRequest
-from ramify.serve.served_models import Served
+from ramify.serve.served_models import ServedModel
 
 
-def parse_answer(served: Served, request: ParseRequest, read: Read, analyses: Sequence[Analysis]) -> bytes:
+def parse_answer(served: ServedModel, request: ParseRequest, read: Read, analyses: Sequence[Analysis]) -> bytes:
     """The answer of /v1/parse."""
     answer: dict[str, Any] = {
         "model": served.name,
@@ -36,7 +36,7 @@ def parse_answer(served: Served, request: ParseRequest, read: Read, analyses: Se
     return as_bytes(answer)
 
 
-def score_answer(served: Served, scored: Sequence[Scored]) -> bytes:
+def score_answer(served: ServedModel, scored: Sequence[Scored]) -> bytes:
     """The answer of /v1/score."""
     results = [
         {

@@ -33,8 +33,8 @@ GROUPS = (
             Mutant("Reliability.of", "np.abs(belief - truth).sum()", "np.abs((belief - truth).sum())"),
             Mutant(
                 "usage",
-                "seen < MOST * total - 1e-9 * total",
-                "seen < MOST * total",
+                "seen < CARRYING_SHARE * total - 1e-9 * total",
+                "seen < CARRYING_SHARE * total",
                 equivalent="a float of 0.9 times a multiple of ten is rounded to the right whole number",
             ),
             Mutant("_cross", "k < i < m < j or i < k < j < m", "k < i < m < j"),
@@ -69,9 +69,9 @@ GROUPS = (
             Mutant("oracle", "if end - start >= 2}\n    # Between", "if end - start >= 3}\n    # Between"),
             Mutant("baseline_predictions", "np.random.default_rng([seed, run])", "np.random.default_rng([seed, 0])"),
             Mutant("label_entropy", "count / sum(row.values())", "count / _total(rows)"),
-            Mutant("Phrases.typical", "-usual[shown], len(shown), shown", "len(shown), shown"),
+            Mutant("Phrases.typical", "-typicality[shown], len(shown), shown", "len(shown), shown"),
             Mutant("log_odds", "sqrt(1 / here + 1 / elsewhere)", "sqrt(1 / here)"),
-            Mutant("subtypes_of", "found.total() >= LEAST_SHARE * total", "True"),
+            Mutant("subtypes_of", "found.total() >= MIN_SHARE * total", "True"),
             Mutant("Evaluation.f1_std", "np.std(self.run_f1)", "np.std(self.run_f1, ddof=1)"),
             Mutant(
                 "score",
@@ -80,7 +80,7 @@ GROUPS = (
             ),
             Mutant("_labels", "if end - start > 1:", "if end - start > 0:"),
             Mutant("_same", "predicted in (gold, UNKNOWN)", "predicted == gold"),
-            Mutant("places_of", "if length >= SHORTEST]", "if length > SHORTEST]"),
+            Mutant("predicted_sentences", "if length >= SHORTEST]", "if length > SHORTEST]"),
         ),
     ),
 )

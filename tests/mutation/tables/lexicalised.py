@@ -85,7 +85,7 @@ GROUPS = (
             Mutant("NLPCFG.rule_sampler", "side, head = divmod", "head, side = divmod"),
             Mutant("lexicalised:PairLayer.forward", " + self.of_symbol(symbols)", ""),
             Mutant("LexicalisedGrammar.for_parsing", "> LARGEST_TABLE", "< LARGEST_TABLE"),
-            Mutant("decoders:_along", "heads=tree.heads,\n", "\n"),
+            Mutant("decoders:_with_tree_posteriors", "heads=tree.heads,\n", "\n"),
             Mutant("decoders:_with_heads", "if decoded.heads is None", "if True"),
         ),
     ),

@@ -113,8 +113,8 @@ def _save_ensemble(planned: PlannedFocus) -> None:
 
     students = [planned.out / RUNS / name for name in last_students(planned.recipe, planned.data)]
     if is_ensemble(planned.model):
-        there = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
-        if there == [checksum(student) for student in students]:
+        saved = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
+        if saved == [checksum(student) for student in students]:
             return
         raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
     names = (f"{student.parent.name}/{student.name}" for student in students)
