@@ -1,6 +1,6 @@
 """What must hold of every reader for any bytes: a RamifyError of one short sentence, or a right answer.
 
-`tests/test_fuzzing.py` runs these with hypothesis, `fuzz/fuzz_readers.py` with atheris.
+`tests/project/test_fuzzing.py` runs these with hypothesis, `fuzz/fuzz_readers.py` with atheris.
 """
 
 from __future__ import annotations

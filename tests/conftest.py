@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 PROJECT = Path(__file__).resolve().parent.parent
+FIXTURES = PROJECT / "tests" / "fixtures"
 
 # A job in the background of a script (`nohup pytest &`) ignores Ctrl-C, and so would all processes that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

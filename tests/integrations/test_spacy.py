@@ -15,12 +15,12 @@ import pytest
 
 import ramify as package
 from ramify.errors import RamifyError, RamifyWarning
-from tests.conftest import MISSING, PROJECT
+from tests.conftest import FIXTURES, MISSING
 
 pytestmark = pytest.mark.needs("spacy")
 spacy: Any = None if "spacy" in MISSING else import_module("spacy")
 
-MODELS = PROJECT / "tests" / "fixtures" / "models"
+MODELS = FIXTURES / "models"
 MODEL = MODELS / "n-pcfg"
 SNIPPET = "The time for action is now. It's never too late to do something."
 TEXTS = [

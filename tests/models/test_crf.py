@@ -20,7 +20,7 @@ from ramify.models import CRF, crf
 from ramify.models.crf import mean_posteriors
 from tests.command import ramify as command
 from tests.structures.brute_force import bracketings, spans_of
-from tests.test_resume import Crash, crash_after, same
+from tests.training.test_resume import Crash, crash_after, same
 
 SMALL = {"embedding": 8, "width": 8, "batch_size": 8, "epochs": 3, "learning_rate": 0.02, "dropout": 0.1}
 LENGTHS = [5, 2, 1, 4]

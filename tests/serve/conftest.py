@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
@@ -24,9 +23,10 @@ from ramify.serve.app import Service, make_app
 from ramify.serve.guard import LOOPBACK, Guard
 from ramify.serve.limits import Limits
 from ramify.serve.served_models import ServedModel, ServedModels
+from tests.conftest import FIXTURES
 
 SENTENCE = "the old woman watched the dog and the man in the garden"
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "models" / "tn-pcfg"
+FIXTURE = FIXTURES / "models" / "tn-pcfg"
 MARKUP = '<img src=x onerror="alert(1)">&amp;"<script>alert(2)</script>'
 
 

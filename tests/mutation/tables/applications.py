@@ -68,7 +68,7 @@ GROUPS = (
     ),
     Group(
         "glossary",
-        ("lab/glossary/test_glossary.py", "models/test_lookup.py"),
+        ("lab/glossary/test_glossary.py", "models/test_rule_lookup.py"),
         (
             Mutant("percent", "0 < share < 0.0005", "0 < share < 0"),
             Mutant("count_text", "analysis.failure is not None", "False"),
@@ -115,11 +115,11 @@ GROUPS = (
         "files and command line",
         (
             "lab/run/test_stopping.py",
-            "test_whole_sentences.py",
-            "test_cli.py",
-            "test_bad_inputs.py",
-            "test_bench.py",
-            "test_resume.py",
+            "parser/test_whole_sentences.py",
+            "cli/test_commands.py",
+            "project/test_bad_inputs.py",
+            "bench/test_bench.py",
+            "training/test_resume.py",
         ),
         (
             Mutant("LineOutput._resume_lines", "self._file.truncate(end)", "self._file.seek(end)"),
@@ -151,7 +151,7 @@ GROUPS = (
     ),
     Group(
         "starting up",
-        ("runtime/test_compilation.py", "test_startup.py"),
+        ("runtime/test_compilation.py", "cli/test_startup.py"),
         (
             Mutant("expect_words", "_words_before_loops - count", "_words_before_loops"),
             Mutant("postpone_loops", "finally:\n        _words_before_loops = 0", "finally:\n        pass"),

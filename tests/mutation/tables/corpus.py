@@ -5,7 +5,7 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "corpus, English as in the Penn Treebank",
-        ("test_penn.py",),
+        ("corpus/test_penn.py",),
         (
             Mutant("penn_tokens", "len(text.rstrip(_CLOSING))", "len(text)"),
             Mutant("_divided", "*reversed(after)", "*after"),
@@ -23,7 +23,13 @@ GROUPS = (
     ),
     Group(
         "corpus, trees and words",
-        ("test_brackets.py", "test_cleaning.py", "test_vocabulary.py", "test_reading.py", "test_text.py"),
+        (
+            "corpus/test_brackets.py",
+            "corpus/test_cleaning.py",
+            "corpus/test_vocabulary.py",
+            "corpus/test_reading.py",
+            "corpus/test_text.py",
+        ),
         (
             Mutant("Punctuation.from_trees", " - words\n", "\n"),
             Mutant("Punctuation.__contains__", "token not in self.never and ", ""),
@@ -59,7 +65,7 @@ GROUPS = (
     ),
     Group(
         "corpus, constraints",
-        ("test_constraints.py",),
+        ("corpus/test_constraints.py",),
         (
             Mutant("forbidden_spans", "forbidden[:i, i + 1 : j] = True", "forbidden[:i, i + 1 : j] = False"),
             Mutant("forbidden_spans", "forbidden[i + 1 : j, j + 1 :] = True", "forbidden[i + 1 : j, j:] = True"),
@@ -85,7 +91,7 @@ GROUPS = (
     ),
     Group(
         "corpus, treebanks",
-        ("prepare", "test_builtin.py"),
+        ("corpus/prepare", "corpus/test_builtin.py"),
         (
             Mutant("split_of_article", "301 <= number <= 325", "301 <= number <= 324"),
             Mutant("SECTIONS", "range(2, 22)", "range(2, 21)"),

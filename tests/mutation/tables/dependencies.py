@@ -21,7 +21,7 @@ GROUPS = (
     ),
     Group(
         "dependencies, CoNLL-U and scores",
-        ("test_conllu.py", "test_dependencies.py"),
+        ("corpus/test_conllu.py", "parser/test_dependencies.py"),
         (
             Mutant("ConlluSentence.with_words", "punctuation.keep or ", ""),
             Mutant("ConlluSentence.head_numbers", "if len(roots) > 1", "if len(roots) > 2"),

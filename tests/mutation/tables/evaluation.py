@@ -5,7 +5,13 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "evaluation, scores",
-        ("test_scores.py", "test_significance.py", "test_calibration.py", "test_usage.py", "test_evalb.py"),
+        (
+            "evaluation/test_scores.py",
+            "evaluation/test_significance.py",
+            "evaluation/test_calibration.py",
+            "evaluation/test_usage.py",
+            "evaluation/test_evalb.py",
+        ),
         (
             Mutant(
                 "Scores.of",
@@ -45,13 +51,13 @@ GROUPS = (
     Group(
         "evaluation, labels and other systems",
         (
-            "test_labels.py",
-            "test_usage.py",
-            "test_baselines.py",
-            "test_induced.py",
-            "test_alignment.py",
-            "test_report.py",
-            "test_systems.py",
+            "evaluation/test_labels.py",
+            "evaluation/test_usage.py",
+            "evaluation/test_baselines.py",
+            "evaluation/test_induced.py",
+            "evaluation/test_alignment.py",
+            "evaluation/test_evaluation.py",
+            "parser/test_systems.py",
             "lab/report/test_sections.py",
         ),
         (

@@ -74,7 +74,7 @@ GROUPS = (
     ),
     Group(
         "grammars, how alike their rules are",
-        ("models/test_lookup.py",),
+        ("models/test_rule_lookup.py",),
         (
             Mutant("mean_cosine", "(square - vectors)", "square"),
             Mutant("mean_cosine", "vectors < 2", "vectors < 1"),
@@ -88,7 +88,7 @@ GROUPS = (
     ),
     Group(
         "grammars, tables and generation",
-        ("models/test_generation.py", "models/test_families.py", "models/test_lookup.py", "test_counting.py"),
+        ("models/test_generation.py", "models/test_families.py", "models/test_rule_lookup.py", "models/test_em_pcfg.py"),
         (
             Mutant(
                 "Sampler.draw", "agenda += (-len(labels) - 1, right, left)", "agenda += (-len(labels) - 1, left, right)"

@@ -48,7 +48,7 @@ GROUPS = (
     ),
     Group(
         "inference, whole charts",
-        ("runtime/test_matrix_tiles.py", *_KERNELS, "test_parsing_ahead.py"),
+        ("runtime/test_matrix_tiles.py", *_KERNELS, "parser/test_parsing_ahead.py"),
         (
             Mutant("matrix_tiles:multiply_rows", "some, deep > 0, end", "some, False, end"),
             Mutant(

@@ -5,7 +5,7 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "parser, compressed grammars",
-        ("test_compressing.py",),
+        ("parser/test_compressing.py",),
         (
             Mutant("compress", "_rounded(rules.left, -2)", "_rounded(rules.left, -1)"),
             Mutant("compress", "_rounded(rules.head, -1)", "_rounded(rules.head, -2)"),
@@ -27,7 +27,7 @@ GROUPS = (
     ),
     Group(
         "parser, models by name",
-        ("test_names.py",),
+        ("test_model_names.py",),
         (
             Mutant("resolve", "path.is_file() or (path / CONFIG).exists()", "path.exists()"),
             Mutant("resolve", "_note_hidden(path.absolute(), text)", "pass"),
@@ -42,7 +42,7 @@ GROUPS = (
     ),
     Group(
         "parser, ensembles",
-        ("test_ensembles.py",),
+        ("parser/test_ensembles.py",),
         (
             Mutant("Ensemble._mean", "weight / total", "1 / len(having)"),
             Mutant("Ensemble._mean", "if not view.failure", ""),
@@ -66,15 +66,15 @@ GROUPS = (
         "parser",
         (
             "structures/test_distributions.py",
-            "test_decoders.py",
-            "test_parser.py",
-            "test_bad_inputs.py",
-            "test_whole_sentences.py",
-            "test_export.py",
-            "test_earlier_models.py",
-            "test_systems.py",
-            "test_dense_training.py",
-            "test_training.py",
+            "decoding/test_decoders.py",
+            "parser/test_parser.py",
+            "project/test_bad_inputs.py",
+            "parser/test_whole_sentences.py",
+            "parser/test_export.py",
+            "storage/test_earlier_models.py",
+            "parser/test_systems.py",
+            "training/test_dense_training.py",
+            "training/test_training.py",
         ),
         (
             Mutant("TreeParser._start_windows", "done += len(window)", "done += 0"),
@@ -123,7 +123,7 @@ GROUPS = (
     ),
     Group(
         "parser, constraints",
-        ("decoding/test_constrained.py", "test_constrained_parsing.py"),
+        ("decoding/test_constrained.py", "parser/test_constrained_parsing.py"),
         (
             Mutant(
                 "Forbidden.of", "mask[place, : len(table), : len(table)]", "mask[place, -len(table) :, -len(table) :]"
@@ -168,7 +168,7 @@ GROUPS = (
     ),
     Group(
         "parser, ahead of its results",
-        ("test_parsing_ahead.py",),
+        ("parser/test_parsing_ahead.py",),
         (
             Mutant("results_in_order", "window.is_last or ", ""),
             Mutant("results_in_order", "len(waiting) > WINDOWS_AHEAD", "len(waiting) > 2 * WINDOWS_AHEAD"),

@@ -11,7 +11,7 @@ from ramify.corpus.prepare import prepare_treebank
 from ramify.corpus.prepare.data_splits import block_splits, read_shares, split_files
 from ramify.corpus.reading import SPLITS
 from ramify.errors import RamifyError
-from tests.prepare.common import manifest_of, tree, twenty, words_of, write
+from tests.corpus.prepare.common import manifest_of, tree, twenty, words_of, write
 
 
 def test_a_file_is_dealt_out_by_blocks(tmp_path):

@@ -11,7 +11,7 @@ from ramify.corpus.cleaning import PTB_WORDS
 from ramify.corpus.prepare import prepare_treebank
 from ramify.corpus.reading import read_sentences
 from ramify.errors import RamifyError
-from tests.prepare.common import manifest_of, tree, words_of, write
+from tests.corpus.prepare.common import manifest_of, tree, words_of, write
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from ramify.corpus.cleaning import PTB_WORDS
 from ramify.corpus.prepare import prepare_treebank
 from ramify.corpus.prepare.wsj import SECTIONS
 from ramify.errors import RamifyError
-from tests.prepare.common import manifest_of, sentences_of, trees_of, words_of, write
+from tests.corpus.prepare.common import manifest_of, sentences_of, trees_of, words_of, write
 
 # As in LDC99T42: a blank line, then trees whose lines after the first are indented.
 WSJ = """

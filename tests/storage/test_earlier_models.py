@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import lzma
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ramify
 from ramify.models import FAMILIES
+from tests.conftest import FIXTURES
 
-MODELS = Path(__file__).parent / "fixtures" / "models"
-GOLD = Path(__file__).parent / "fixtures" / "gold.trees"
+MODELS = FIXTURES / "models"
+GOLD = FIXTURES / "gold.trees"
 NAMES = sorted(path.stem for path in MODELS.glob("*.json"))
 TOLERANCE = 1e-4
 """Of log p(w) in nats and of posteriors: processors and versions of torch differ in the last digits of float32."""

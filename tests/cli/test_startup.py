@@ -15,8 +15,9 @@ from ramify.cli.parse import FEW_WORDS
 from ramify.models import FAMILIES
 from ramify.runtime.compilation import postpone_loops
 from ramify.runtime.shapes import only_shapes
+from tests.conftest import FIXTURES
 
-MODELS = Path(__file__).parent / "fixtures" / "models"
+MODELS = FIXTURES / "models"
 SLOW_TO_IMPORT = ("torch", "torch._dynamo", "numba", "sympy", "nltk", "spacy")
 SENTENCE = "the dog saw a cat\n"
 

@@ -19,6 +19,7 @@ from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.baselines import balanced, left_branching, random_tree, right_branching
 from ramify.evaluation.gold import unlabelled_parse
 from ramify.storage.ensemble_folder import checksum_of
+from tests.conftest import FIXTURES
 from tests.structures.brute_force import bracketings, spans_of
 
 TINY = {"preterminals": 8, "rank": 8, "embedding": 16, "epochs": 2, "batch_size": 8, "learning_rate": 0.01}
@@ -77,9 +78,9 @@ def test_no_tree_has_a_higher_weighted_sum_of_posteriors(folder, sentences, weig
 
 
 def test_members_with_trees_alone_count_a_quarter_only_beside_posteriors(folder):
-    fixtures = Path(__file__).parent / "fixtures" / "models"
-    with_trees = [fixtures / "on-lstm", fixtures / "diora"]
-    assert ramify.Ensemble([fixtures / "crf", *with_trees]).weights == (1, 0.25, 0.25)
+    models = FIXTURES / "models"
+    with_trees = [models / "on-lstm", models / "diora"]
+    assert ramify.Ensemble([models / "crf", *with_trees]).weights == (1, 0.25, 0.25)
     assert ramify.Ensemble(with_trees).weights == (1, 1)
     assert ramify.Ensemble([folder / "tn", folder / "left.trees"]).weights == (1, 0.25)
     assert ramify.Ensemble([folder / "tn", folder / "left.trees"], [1, 1]).weights == (1, 1)

@@ -23,7 +23,7 @@ from ramify.parser.ensemble_members import ModelMember, TreesMember, open_member
 from ramify.training.focusing import SpanScores, scores_of_teachers
 from ramify.training.settings import Settings
 from tests.structures.brute_force import tree_weights
-from tests.test_resume import Crash, crash_after, same
+from tests.training.test_resume import Crash, crash_after, same
 
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 3, "batch_size": 8}
 

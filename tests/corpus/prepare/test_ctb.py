@@ -7,7 +7,7 @@ import pytest
 from ramify.corpus.prepare import prepare_treebank
 from ramify.corpus.prepare.ctb import ARTICLES, chinese_encoding, cut_at_mark_up, split_of_article
 from ramify.corpus.reading import SPLITS
-from tests.prepare.common import sentences_of, trees_of, write
+from tests.corpus.prepare.common import sentences_of, trees_of, write
 
 # As in LDC2005T01U01.
 CTB = """<DOC>

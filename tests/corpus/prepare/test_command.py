@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.command import ramify
-from tests.prepare.common import write
+from tests.corpus.prepare.common import write
 
 
 def test_the_command_says_what_it_decided_skipped_and_counted(tmp_path):

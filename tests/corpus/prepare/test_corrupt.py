@@ -10,7 +10,7 @@ from ramify.corpus.prepare import prepare_treebank
 from ramify.corpus.prepare.passages import count_tree_starts, cut_at_margin
 from ramify.corpus.reading import read_sentences
 from ramify.errors import RamifyError
-from tests.prepare.common import manifest_of, tree, write
+from tests.corpus.prepare.common import manifest_of, tree, write
 
 
 def test_traces_go_with_their_constituents_and_punctuation_stays(tmp_path):

@@ -41,8 +41,8 @@ from ramify.parser.systems import System, evaluate_heads
 from ramify.structures.distribution import Marginals
 from ramify.terminal import failure_lines
 from tests.command import ramify as command
+from tests.corpus.test_conllu import BAD_HEADS, BAD_WORDS, word
 from tests.decoding.test_dependencies import is_projective, is_tree
-from tests.test_conllu import BAD_HEADS, BAD_WORDS, word
 
 GOLD = """\
 # sent_id = 1

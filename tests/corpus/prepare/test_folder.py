@@ -11,7 +11,7 @@ from ramify.corpus.prepare import prepare_treebank
 from ramify.corpus.prepare.manifest import manifest_word_rule, word_rule_for
 from ramify.corpus.reading import read_sentences
 from ramify.errors import RamifyError
-from tests.prepare.common import tree, twenty, words_of, write
+from tests.corpus.prepare.common import tree, twenty, words_of, write
 
 
 def test_the_guess_is_put_to_the_question(tmp_path):

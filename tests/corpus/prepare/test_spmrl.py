@@ -11,7 +11,7 @@ from ramify.corpus.prepare import prepare_treebank
 from ramify.corpus.prepare.spmrl import PUNCTUATION_TAGS, without_features
 from ramify.corpus.reading import SPLITS
 from ramify.errors import RamifyError
-from tests.prepare.common import manifest_of, sentences_of, trees_of, write
+from tests.corpus.prepare.common import manifest_of, sentences_of, trees_of, write
 
 # One tree a line as in the shared task, two for each language; then what is left, and the words.
 SPMRL = {
