@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -17,19 +17,19 @@ from ramify.runtime.memory import importing
 def experiment(
     plan: Annotated[str, typer.Argument(metavar="FILE", help="TOML file of the experiment, or a preset's name.")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Folder for runs and results; what is finished there is not done again."),
     ] = None,
     data: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="NAME=FOLDER with train, dev and test trees, or NAME=built-in; any number of them."),
     ] = None,
     data_root: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Where folders of data are; if FILE names no data, every treebank in it is taken."),
     ] = None,
     jobs: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(min=1, help="Runs at a time \\[default: as many as there are cores for their threads]."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and show the runs; do none.")] = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 from rich.text import Text as Line
@@ -36,11 +36,11 @@ def serve(
         str, typer.Option(help="Address to listen on. Only programs of this machine reach the default.")
     ] = "127.0.0.1",
     name: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Name under which the server is reached; needed for --host 0.0.0.0. Any number of them."),
     ] = None,
     text: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(
             help="Text or trees, parsed at the start, to take typical phrases and shares of symbols from.",
             exists=True,
