@@ -177,7 +177,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
-    """What became of the run."""
+    """The result of the run."""
     reached = "" if verdict.dev_perplexity is None else f", dev perplexity {verdict.dev_perplexity:.1f}"
     yield f"kept    epoch {verdict.best_epoch} of {verdict.epochs}{reached}"
     if verdict.dev_f1 is not None:

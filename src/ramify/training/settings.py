@@ -213,7 +213,7 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
 def load_settings(
     config: str | Path | None, overrides: dict[str, Any], earlier: Settings | None = None, preset: str | None = None
 ) -> Settings:
-    """Defaults, those of the family, a preset by its name, the TOML file, what was given by hand (None: not given).
+    """Defaults, those of the family, a preset by its name, the TOML file, and `overrides` (None: not set).
 
     Each takes precedence over the ones before it.
 

@@ -87,7 +87,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a run; the trees of the dev set are only reported, they choose nothing."""
+    """The result of a run; scores against dev trees are reported, but do not choose the model."""
 
     best_epoch: int
     """The epoch that was kept"""

@@ -155,7 +155,7 @@ def decoders_of(results: Iterable[Result]) -> list[str]:
 
 
 def choose_run(runs: Sequence[Result]) -> Result:
-    """The one with the best dev likelihood, as nobody without trees could choose better; else the first."""
+    """The run with the best dev likelihood, which needs no trees; without likelihoods the first."""
     return min(runs, key=lambda r: float("inf") if r.dev_perplexity is None else r.dev_perplexity)
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def model_result(
     parser: TreeParser, gold: Gold | None, data: DataSet, run: Run, decoder: str, training: dict[str, Any]
 ) -> Result:
-    """Everything about the parses of a model, or of an average, by one decoder; `training` is how it came about.
+    """Everything about the parses of a model, or of an average, by one decoder; `training` describes its training.
 
     Without gold trees there are no scores.
     """
