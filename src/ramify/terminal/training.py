@@ -166,6 +166,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"words   {summary.words:,} in training, {summary.vocabulary:,} in the vocabulary"
     rule = f"; words seen fewer than {summary.min_count} times are unknown" if summary.min_count > 1 else ""
     yield f"unknown {summary.unknown} in training, {summary.dev_unknown} on dev{rule}"
+    if summary.breaks:
+        yield f"breaks  {summary.breaks:,} places with punctuation between words; constituents should not cross them"
     sizes = "".join(f", {name} {size:,}" for name, size in summary.sizes.items())
     yield f"model   {summary.model}{sizes}: {summary.parameters:,} parameters"
     if summary.focus is not None:

@@ -39,6 +39,7 @@ from ramify.training.folder import (
     check_same,
     settings_to_resume,
 )
+from ramify.training.guidance import Guidance
 from ramify.training.loop import Progress, train_epoch
 from ramify.training.settings import Settings, load_settings
 from ramify.training.stopping import StopRequest, stop_requests
@@ -184,6 +185,7 @@ class _Run:
         position = store.position(model, learner)
         callbacks.on_start(summarise(data, settings, model, len(position.records), self._teacher_names))
         focus = self._span_scores(store, callbacks.on_teacher, stop)
+        guidance = Guidance(data.train.parses, settings, focus)
         sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
         saved = time.monotonic()
 
@@ -196,7 +198,7 @@ class _Run:
             stop.obey()
 
         while not is_finished(position.records, settings):
-            train_epoch(model, learner, sentences, settings, position, on_step, focus)
+            train_epoch(model, learner, sentences, settings, position, on_step, guidance)
             store.save(model, learner, position)  # before the dev set, which may take long
             self._finish_epoch(position, store, stop, focus)
             record = position.records[-1]

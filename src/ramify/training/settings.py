@@ -24,6 +24,8 @@ FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """Settings that a resumed run may change; any other change would make it another run."""
 DEFAULT_BATCH = 4
+PUNCTUATION_PENALTY = 3.0
+"""In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees.md)"""
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
 MOST_BITS = 64
@@ -58,6 +60,11 @@ class Settings(ModelOptions):
     )
     focus_on: str = setting("posteriors", f"What to use from a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
+    punctuation_penalty: float | None = setting(
+        None,
+        "Penalty in training for constituents that cross punctuation; 0 trains on words alone \\[default: "
+        f"{PUNCTUATION_PENALTY:g} for grammars, else 0].",
+    )
     input: str = setting(
         "auto",
         "Format of DATA: text, brackets, conllu, jsonl, parquet, or auto, which detects it from the first lines.",
@@ -129,6 +136,10 @@ class Settings(ModelOptions):
             raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
         if not 0 <= self.focus_decay < float("inf"):
             raise RamifyError(f"focus_decay is {self.focus_decay}, but must be at least 0.")
+        if not 0 <= (self.punctuation_penalty or 0.0) < float("inf"):
+            raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
+        if self.punctuation_penalty and not _learns_trees_from_words(self.model):
+            raise RamifyError(f"{self.model} has no span scores to penalise; leave out punctuation_penalty.")
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
@@ -150,6 +161,13 @@ class Settings(ModelOptions):
         }
         return family.arguments(changed | self.further_options, words)
 
+    @property
+    def crossing_penalty(self) -> float:
+        """Of constituents that cross punctuation, the default filled in."""
+        if self.punctuation_penalty is None:
+            return PUNCTUATION_PENALTY if _learns_trees_from_words(self.model) else 0.0
+        return self.punctuation_penalty
+
     def focus_in(self, epoch: int) -> float:
         """The strength of the focus in an epoch of a run that has teachers."""
         return (1.0 if self.focus is None else self.focus) * self.focus_decay ** (epoch - 1)
@@ -157,6 +175,11 @@ class Settings(ModelOptions):
     def longest_in(self, epoch: int) -> int | None:
         """The longest sentence to train on in an epoch; None without a curriculum."""
         return None if self.curriculum is None else self.curriculum + epoch - 1
+
+
+def _learns_trees_from_words(model: str) -> bool:
+    """Whether the objective of a family sums over trees with span scores, and not only those of its teachers."""
+    return FAMILIES[model].takes_span_scores and not FAMILIES[model].needs_teachers
 
 
 def _one_of(name: str, value: str, known: Any) -> None:
@@ -237,6 +260,11 @@ def load_settings(
                 "leave it out, or start another run in another folder."
             )
     return settings
+
+
+def recorded_settings(record: dict[str, Any]) -> Settings:
+    """The settings of an earlier run from its config; those that did not exist yet are as they were in effect."""
+    return load_settings(None, {"punctuation_penalty": 0.0, **record})
 
 
 def _family_defaults(chosen: dict[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:

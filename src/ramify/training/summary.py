@@ -51,6 +51,8 @@ class Summary:
     epochs: int
     epochs_done: int
     """By an earlier run that this one resumes"""
+    breaks: int = 0
+    """Places between training words where punctuation stood that constituents should not cross; 0 if they may"""
     teachers: tuple[str, ...] = ()
     """The parsers that a focused run follows"""
     focus: float | None = None
@@ -134,6 +136,7 @@ def summarise(
         has_likelihood=grammar.has_likelihood,
         epochs=settings.epochs,
         epochs_done=epochs_done,
+        breaks=sum(len(parse.breaks) for parse in data.train.parses) if settings.crossing_penalty else 0,
         teachers=teachers,
         focus=settings.focus_in(1) if teachers and not grammar.needs_teachers else None,
     )
