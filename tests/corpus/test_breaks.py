@@ -7,7 +7,7 @@ import pytest
 
 from ramify.corpus.breaks import crossing_spans, phrase_breaks
 from ramify.corpus.cleaning import PTB_WORDS, WordRule
-from ramify.corpus.reading import corpus_of, read_sentences
+from ramify.corpus.reading import corpus_from_sentences, read_sentences
 from ramify.corpus.text import TextRules
 
 
@@ -59,7 +59,7 @@ def test_some_binary_tree_crosses_nothing() -> None:
 def test_text_and_trees_keep_their_breaks(tmp_path) -> None:
     from ramify.corpus.reading import TEXT_WORDS
 
-    text = corpus_of(["The man , who ran , slept ."], TextRules()).words_only(TEXT_WORDS)
+    text = corpus_from_sentences(["The man , who ran , slept ."], TextRules()).words_only(TEXT_WORDS)
     assert text.parses[0].breaks == (2, 4)
     assert text.words_only(WordRule()).parses[0].breaks == (2, 4)
     file = tmp_path / "one.trees"

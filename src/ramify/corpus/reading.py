@@ -87,7 +87,7 @@ class Corpus:
 
 
 def _words_of(parse: Parse, rule: WordRule) -> Parse:
-    keep = rule.which_are_words(parse.tags)
+    keep = rule.word_mask(parse.tags)
     if all(keep):
         return parse
     return replace(keep_leaves(parse, keep), breaks=phrase_breaks(parse.words, parse.tags, keep))

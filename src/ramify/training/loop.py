@@ -85,7 +85,8 @@ def train_epoch(
     for batch in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[each] for each in batch])).to(device)
-        span_scores = guidance and guidance.span_scores([places[each] for each in batch], position.epoch)
+        chosen = [places[each] for each in batch]
+        span_scores = None if guidance is None else guidance.span_scores(chosen, position.epoch)
         drawing = grammar.draws() or settings.dropout
         noise = noise_for(settings.seed, position.epoch, position.batches) if drawing else None
         log_z = train_step(grammar, learner, word_ids, noise, settings.dropout, span_scores)
