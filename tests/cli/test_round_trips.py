@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -61,12 +62,27 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def in_process(*arguments: object, given: bytes = b"") -> bytes:
+PIPED = """
+import sys
+from ramify.__main__ import main
+for form in sys.argv[1].split():
+    sys.argv[1:] = [*"parse -m".split(), MODEL, TEXT, "--format", form]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+    sys.stdout.flush()
+    sys.stdout.buffer.write(b"\\0")
+"""
+"""Parses into a pipe in one format after another, with a NUL after each"""
+
+
+def piped(model: Path, text: Path, forms: Iterable[str]) -> dict[str, bytes]:
     """What another process writes into a pipe."""
-    command = [sys.executable, "-m", "ramify", *map(str, arguments)]
-    result = subprocess.run(command, input=given, capture_output=True, check=False)
+    code = f"MODEL, TEXT = {str(model)!r}, {str(text)!r}\n{PIPED}"
+    result = subprocess.run([sys.executable, "-c", code, " ".join(forms)], capture_output=True, check=False)
     assert result.returncode == 0, result.stderr.decode()
-    return result.stdout
+    return dict(zip(forms, result.stdout.split(b"\0")[:-1], strict=True))
 
 
 def packed(path: Path, *parts: bytes) -> Path:
@@ -74,19 +90,19 @@ def packed(path: Path, *parts: bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["brackets", "json", "spans", "pretty", "svg", "html", "forest"])
-def test_a_pipe_gets_what_a_file_gets(place: Path, tmp_path: Path, form: str) -> None:
+def test_a_pipe_gets_what_a_file_gets(place: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text(f"the {' '.join(NASTY)} dog\n" + "the dog saw \x1b[31mred\x1b[0m\n", encoding="utf-8")
-    out = tmp_path / "out"
-    piped = in_process("parse", "-m", place / "model", text, "--format", form)
-    assert ramify("parse", "-m", place / "model", text, "--format", form, "--out", out).returncode == 0
-    assert piped == out.read_bytes()
-    if form == "brackets":
-        words = [tree.words for tree in read_brackets(read_text_lines(piped.splitlines(True), "piped"), "piped")]
-        assert words[1] == ("the", "dog", "saw", "\x1b[31mred\x1b[0m")
-        expected = [sentence.tokens for sentence in SentenceStream(text, "text", TextRules(), None)]
-        assert words[0] == tuple({"(": "-LRB-", ")": "-RRB-"}.get(token, token) for token in expected[0])
+    found = piped(place / "model", text, ["brackets", "json", "spans", "pretty", "svg", "html", "forest"])
+    for form, content in found.items():
+        out = tmp_path / form
+        assert ramify("parse", "-m", place / "model", text, "--format", form, "--out", out).returncode == 0
+        assert content == out.read_bytes(), form
+    lines = read_text_lines(found["brackets"].splitlines(True), "piped")
+    words = [tree.words for tree in read_brackets(lines, "piped")]
+    assert words[1] == ("the", "dog", "saw", "\x1b[31mred\x1b[0m")
+    expected = [sentence.tokens for sentence in SentenceStream(text, "text", TextRules(), None)]
+    assert words[0] == tuple({"(": "-LRB-", ")": "-RRB-"}.get(token, token) for token in expected[0])
 
 
 def test_a_terminal_is_spared_what_it_would_obey(place: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -107,7 +107,7 @@ Models = Annotated[
     ),
 ]
 Trees = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
         "--trees",
         help="File with another parser's trees of the same sentences, to average with the models; can be repeated.",
@@ -124,7 +124,7 @@ Sentences = Annotated[
 ]
 Input = Annotated[Kind, typer.Option("--input", help="Format of the sentences; auto detects it from the first lines.")]
 Column = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         help="Column of JSON lines or Parquet with the text, or with lists of tokens. \\[default: text]",
         show_default=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ def compress(
     model: Model,
     out: Annotated[Path, typer.Option(help="Folder for the compressed model.")],
     file: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Argument(help="Sentences or trees to compare both models on \\[default: drawn from the grammar]."),
     ] = None,
     input: Input = "auto",

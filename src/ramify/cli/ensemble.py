@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -18,11 +18,11 @@ def ensemble(
     model: Models,
     out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
     file: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Argument(help="Sentences for comparing the models with each other; no gold trees are needed."),
     ] = None,
     weight: Annotated[
-        Optional[list[float]],  # noqa: UP045
+        list[float] | None,
         typer.Option(
             help="Weight of each model, in order of -m \\[default: 1; 0.25 for models with only trees beside others]."
         ),

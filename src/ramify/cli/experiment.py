@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -17,21 +17,21 @@ from ramify.runtime.memory import importing
 def experiment(
     plan: Annotated[str, typer.Argument(metavar="FILE", help="TOML file of the experiment, or a preset's name.")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(help="Folder for runs and results; finished runs in it are not repeated."),
     ] = None,
     data: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="NAME=FOLDER with train, dev and test trees, or NAME=built-in; can be repeated."),
     ] = None,
     data_root: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(
             help="Folder that contains the data folders; if FILE names no data, all treebanks in it are used."
         ),
     ] = None,
     jobs: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(min=1, help="Runs at a time \\[default: number of cores / threads per run]."),
     ] = None,
     dry_run: Annotated[

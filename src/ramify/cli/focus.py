@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -23,15 +23,15 @@ def focus(
     data: TrainingData,
     out: Annotated[Path, typer.Option(help="Folder for all grammars; the result is in its subfolder model.")],
     recipe: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="TOML file of teachers and students \\[default: four TN-PCFGs and two students]."),
     ] = None,
     minutes: Annotated[
-        Optional[float],  # noqa: UP045
+        float | None,
         typer.Option(help="Time limit: use the longest version of the recipe that should fit on this machine."),
     ] = None,
     jobs: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(min=1, help="Grammars trained at a time \\[default: one per core]."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be trained; train nothing.")] = False,

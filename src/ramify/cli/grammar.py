@@ -8,7 +8,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -41,13 +41,13 @@ INPUT: Input = "auto"
 def grammar(
     model: Model,
     text: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Argument(
             help="Text or trees to count symbols in; - reads standard input. Without it: rules and words only."
         ),
     ] = None,
     format: Annotated[
-        Optional[Format],  # noqa: UP045
+        Format | None,
         typer.Option(help="\\[default: by the extension of OUT; otherwise terminal]"),
     ] = None,
     symbols: Annotated[int, typer.Option(min=1, help="Number of symbols of each kind, the most used first.")] = 30,
@@ -58,7 +58,7 @@ def grammar(
     input: Input = INPUT,
     tokenise: Tokenise = None,
     split_sentences: Split = None,
-    out: Annotated[Optional[Path], typer.Option(help="File to write to.")] = None,  # noqa: UP045
+    out: Annotated[Path | None, typer.Option(help="File to write to.")] = None,
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from ramify.errors import RamifyError
 
 @app.command(epilog="Example: ramify models en")
 def models(
-    name: Annotated[Optional[str], typer.Argument(help="Print the card of this model.")] = None,  # noqa: UP045
+    name: Annotated[str | None, typer.Argument(help="Print the card of this model.")] = None,
 ) -> None:
     """List the bundled models, which `-m` accepts by name, or print the card of one."""
     from ramify import model_names

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -38,30 +38,30 @@ if TYPE_CHECKING:
     from ramify.parser.tree_parser import TreeParser
 
 Tokenise = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         help="Tokenise plain prose in this language (en, fr ... or xx for any); none splits at spaces. \\[default: "
         "as in training]"
     ),
 ]
 Split = Annotated[
-    Optional[bool],  # noqa: UP045
+    bool | None,
     typer.Option(
         "--split-sentences/--no-split-sentences",
         help="Split plain prose into sentences, or take every line as one. \\[default: as in training]",
         show_default=False,
     ),
 ]
-Out = Annotated[Optional[Path], typer.Option(help="Output file; it appears when all sentences are done.")]  # noqa: UP045
+Out = Annotated[Path | None, typer.Option(help="Output file; it appears when all sentences are done.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue where an earlier run with the same --out stopped.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
 MaxLength = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(min=1, help="Longest sentence to parse, in words. \\[default: limited by memory]"),
 ]
 INLINE = "inline"
 Constraints = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         metavar="inline|FILE",
         help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} in the text, or a file "
@@ -79,7 +79,7 @@ BEST = ("brackets", "json", "pretty", "spans")
 WITH_COLUMNS = ("json", "parquet")
 """Formats that can carry columns along"""
 Best = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(
         min=1,
         metavar="K",
@@ -87,7 +87,7 @@ Best = Annotated[
     ),
 ]
 Keep = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
         help="For JSON lines and Parquet: column to copy to the result; can be repeated; none copies no column. "
         "\\[default: all but the text]",

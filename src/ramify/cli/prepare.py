@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -27,20 +27,20 @@ MAX_REPORTED = 20
 def prepare(
     kind: Annotated[str, typer.Argument(help="wsj, ctb, spmrl, brackets, or nltk:NAME for an NLTK corpus.")],
     out: Annotated[Path, typer.Option(help="Folder for the trees.")],
-    path: Annotated[Optional[Path], typer.Argument(help="Folder or file of the treebank; leave out for nltk.")] = None,  # noqa: UP045
+    path: Annotated[Path | None, typer.Argument(help="Folder or file of the treebank; leave out for nltk.")] = None,
     language: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="spmrl: the language, if the folder contains several."),
     ] = None,
     split: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             help="brackets, nltk: percentages such as 80/10/10, or 'train=a.mrg,b*.mrg dev=c.mrg test=d.mrg'; "
             "by default existing train, dev and test files, otherwise 80/10/10."
         ),
     ] = None,
     punctuation_tags: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="brackets, nltk: tags of leaves that are not words, ptb, or none; detected by default."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first corrupt tree.")] = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 from rich.text import Text as Line
@@ -38,11 +38,11 @@ def serve(
         str, typer.Option(help="Address to listen on; by default only programs on this machine can connect.")
     ] = "127.0.0.1",
     name: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(help="Host name of the server; needed with --host 0.0.0.0; can be repeated."),
     ] = None,
     text: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(
             help="Text or trees from which typical phrases and shares of symbols are taken; parsed at the start.",
             exists=True,

@@ -88,7 +88,12 @@ GROUPS = (
     ),
     Group(
         "grammars, tables and generation",
-        ("models/test_generation.py", "models/test_families.py", "models/test_rule_lookup.py", "models/test_em_pcfg.py"),
+        (
+            "models/test_generation.py",
+            "models/test_families.py",
+            "models/test_rule_lookup.py",
+            "models/test_em_pcfg.py",
+        ),
         (
             Mutant(
                 "Sampler.draw", "agenda += (-len(labels) - 1, right, left)", "agenda += (-len(labels) - 1, left, right)"
