@@ -10,16 +10,16 @@ import torch
 
 import ramify
 from ramify.corpus.breaks import crossing_spans
-from ramify.corpus.tree import unparsed
+from ramify.corpus.tree import parse_of_words
 from ramify.errors import RamifyError
 from ramify.training.focusing import SpanScores
 from ramify.training.guidance import Guidance
 from ramify.training.settings import PUNCTUATION_PENALTY, Settings, load_settings
 
 SENTENCES = [
-    replace(unparsed(["a", "b", "c", "d"]), breaks=(2,)),
-    unparsed(["a", "b", "c", "d"]),
-    replace(unparsed(["a", "b", "c", "d"]), breaks=(1, 2)),
+    replace(parse_of_words(["a", "b", "c", "d"]), breaks=(2,)),
+    parse_of_words(["a", "b", "c", "d"]),
+    replace(parse_of_words(["a", "b", "c", "d"]), breaks=(1, 2)),
 ]
 
 
