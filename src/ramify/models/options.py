@@ -27,7 +27,7 @@ class ModelOptions:
     """What a family may let choose; defaults are those of Yang, Zhao and Tu (2021)."""
 
     nonterminals: int | None = setting(None, "Number of nonterminals n \\[default: half of the preterminals].")
-    preterminals: int = setting(60, "Number of preterminals p.")
+    preterminals: int = setting(60, "Number of preterminals p.", by_text=True)
     rank: int | None = setting(None, "Rank d of the rule tensor \\[default: p if p > 200, else 200].")
     embedding: int | None = setting(None, "Size of the embeddings of symbols or words \\[default: the family's].")
     width: int | None = setting(

@@ -18,12 +18,13 @@ from ramify.corpus.tokenising import tokeniser
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES
 from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, setting
+from ramify.training.text_sizes import sizes_for_text
 
 PUNCTUATION = ("remove", "penn", "keep")
 FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """Settings that a resumed run may change; any other change would make it another run."""
-DEFAULT_BATCH = 4
+DEFAULT_BATCH = 8
 PUNCTUATION_PENALTY = 3.0
 """In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees.md)"""
 LARGEST = 1_000_000
@@ -34,15 +35,18 @@ MAX_BITS = 64
 
 @dataclass(frozen=True)
 class Settings(ModelOptions):
-    """Options of the model and settings of the run; defaults are those of Yang, Zhao and Tu (2021)."""
+    """Options of the model and settings of the run.
+
+    Those marked `by_text` are, unless chosen, taken from `sizes_for_text` when the amount of text is known.
+    """
 
     model: str = setting("tn-pcfg", f"Model family: {', '.join(FAMILIES)}.")
     dropout: float = setting(0.0, "Dropout rate: share of symbols (grammars) or units (other models).")
     seed: int = setting(0, "Random seed; the same seed on the same machine gives the same model.")
-    epochs: int = setting(10, "Passes through the training sentences.")
-    batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.")
+    epochs: int = setting(10, "Passes through the training sentences.", by_text=True)
+    batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.", by_text=True)
     batch_tokens: int | None = setting(None, "Words per training step, instead of --batch-size \\[default: not used].")
-    learning_rate: float = setting(0.001, "Learning rate of Adam.")
+    learning_rate: float = setting(0.002, "Learning rate of Adam.")
     decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
     max_length: int = setting(40, "Longest training sentence, in words; dev and test sentences can be longer.")
     curriculum: int | None = setting(
@@ -234,9 +238,14 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
 
 
 def load_settings(
-    config: str | Path | None, overrides: dict[str, Any], earlier: Settings | None = None, preset: str | None = None
+    config: str | Path | None,
+    overrides: dict[str, Any],
+    earlier: Settings | None = None,
+    preset: str | None = None,
+    sentences: int | None = None,
 ) -> Settings:
-    """Defaults, those of the family, a preset by its name, the TOML file, what was given by hand (None: not given).
+    """Defaults, those for a number of training sentences, those of the family, a preset by its name, the TOML file,
+    what was given by hand (None: not given).
 
     Each takes precedence over the ones before it.
 
@@ -251,7 +260,7 @@ def load_settings(
         chosen |= _sourced(_from_toml(Path(config)), str(config))
     chosen |= _sourced({name: value for name, value in overrides.items() if value is not None}, "settings")
     if earlier is None:
-        chosen = _family_defaults(chosen) | chosen
+        chosen = _family_defaults(chosen, sentences) | chosen
     settings = _with(earlier or Settings(), chosen)
     for name in (chosen.keys() | {"further_options"}) - FREE_TO_CHANGE if earlier else ():
         if getattr(earlier, name) != getattr(settings, name):
@@ -264,13 +273,17 @@ def load_settings(
 
 def recorded_settings(record: dict[str, Any]) -> Settings:
     """The settings of an earlier run from its config; those that did not exist yet are as they were in effect."""
-    return load_settings(None, {"punctuation_penalty": 0.0, **record})
+    known = {"punctuation_penalty": 0.0, **record}
+    if known.get("batch_tokens") is not None:
+        known.pop("batch_size", None)  # which was recorded at its default
+    return load_settings(None, known)
 
 
-def _family_defaults(chosen: dict[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
+def _family_defaults(chosen: dict[str, tuple[Any, str]], sentences: int | None) -> dict[str, tuple[Any, str]]:
     """Those of the family that was chosen; a batch is measured in sentences or in words, not in both."""
     model, _ = chosen.get("model", (Settings.model, ""))
-    defaults = FAMILIES[model].default_settings() if model in FAMILIES else {}
+    defaults = {} if sentences is None else sizes_for_text(model, sentences)
+    defaults |= FAMILIES[model].default_settings() if model in FAMILIES else {}
     if "batch_tokens" in chosen:
         defaults.pop("batch_size", None)
     return _sourced(defaults, model)
