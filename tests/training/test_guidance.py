@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -64,7 +63,7 @@ def test_models_without_span_scores_refuse_a_penalty() -> None:
         Settings(model="on-lstm", punctuation_penalty=1.0)
 
 
-def test_a_trained_grammar_keeps_clear_of_punctuation(tmp_path: Path) -> None:
+def test_a_trained_grammar_keeps_clear_of_punctuation() -> None:
     """Words in random order have no structure but the commas."""
     rng = np.random.default_rng(0)
     lines = []
@@ -74,8 +73,12 @@ def test_a_trained_grammar_keeps_clear_of_punctuation(tmp_path: Path) -> None:
     torch.manual_seed(0)
 
     def mean_crossing(penalty: float) -> float:
-        parser = ramify.fit(lines, preterminals=6, epochs=4, batch_size=8, learning_rate=0.01, punctuation_penalty=penalty)
+        parser = ramify.fit(
+            lines, preterminals=6, epochs=4, batch_size=8, learning_rate=0.01, punctuation_penalty=penalty
+        )
         crossing = crossing_spans(6, (3,))
-        return float(np.mean([parser.posteriors(line.replace(", ", "").split())[crossing].sum() for line in lines[:30]]))
+        return float(
+            np.mean([parser.posteriors(line.replace(", ", "").split())[crossing].sum() for line in lines[:30]])
+        )
 
     assert mean_crossing(5.0) < 0.7 * mean_crossing(0.0)

@@ -38,6 +38,8 @@ class Guidance:
         penalty = self.settings.crossing_penalty
         if not penalty or not any(self.sentences[place].breaks for place in places):
             return taught
-        crossing = np.stack([crossing_spans(len(each), each.breaks) for each in map(self.sentences.__getitem__, places)])
+        crossing = np.stack(
+            [crossing_spans(len(each), each.breaks) for each in map(self.sentences.__getitem__, places)]
+        )
         scores = torch.from_numpy(crossing).float().mul_(-penalty)
         return scores if taught is None else taught + scores
