@@ -17,7 +17,7 @@ from ramify.models.base import Learner, Model
 from ramify.models.batches import WordIds
 from ramify.runtime.threads import torch_on_one_core
 from ramify.storage.checkpoint import Position
-from ramify.training.focusing import SpanScores
+from ramify.training.guidance import Guidance
 from ramify.training.settings import Settings
 
 
@@ -64,11 +64,11 @@ def train_epoch(
     settings: Settings,
     position: Position,
     on_step: Callable[[Progress], None] = lambda _: None,
-    focus: SpanScores | None = None,
+    guidance: Guidance | None = None,
 ) -> None:
     """The rest of the epoch under way; `position` is moved along, and whole whenever `on_step` is called.
 
-    The order of the sentences depends on the seed and the epoch's number alone. `focus` holds the span scores of the
+    The order of the sentences depends on the seed and the epoch's number alone. `guidance` gives the span scores of the
     sentences, by their places.
     """
     learner.set_learning_rate(settings.learning_rate * settings.decay ** (position.epoch - 1))
@@ -80,15 +80,13 @@ def train_epoch(
         sentences = [sentences[place] for place in places]
         if not sentences:
             raise RamifyError(f"No training sentence has at most {longest} words; raise curriculum.")
-    strength = settings.focus_in(position.epoch)
     order = np.random.default_rng([settings.seed, position.epoch])
     batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
     for batch in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[each] for each in batch])).to(device)
-        span_scores = None
-        if focus is not None and strength:
-            span_scores = strength * focus.of([places[each] for each in batch]).to(device)
+        chosen = [places[each] for each in batch]
+        span_scores = None if guidance is None else guidance.span_scores(chosen, position.epoch)
         drawing = grammar.draws() or settings.dropout
         noise = noise_for(settings.seed, position.epoch, position.batches) if drawing else None
         log_z = train_step(grammar, learner, word_ids, noise, settings.dropout, span_scores)
@@ -124,11 +122,11 @@ def train_step(
     `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. Where a model
     divides its work among the cores itself, what is left is too small for torch's threads.
     """
-    focused = {} if span_scores is None else {"span_scores": span_scores}
+    guided = {} if span_scores is None else {"span_scores": span_scores.to(word_ids.device)}
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
     with torch_on_one_core() if grammar.divides_work else nullcontext():
-        objective = grammar.objective(word_ids, lengths, noise, dropout, **focused)
+        objective = grammar.objective(word_ids, lengths, noise, dropout, **guided)
         learner.update(objective)
     return objective.detach()
 

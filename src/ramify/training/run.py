@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ from ramify.training.folder import (
     check_same,
     settings_to_resume,
 )
+from ramify.training.guidance import Guidance
 from ramify.training.loop import Progress, train_epoch
 from ramify.training.settings import Settings, load_settings
 from ramify.training.stopping import StopRequest, stop_requests
@@ -97,7 +99,8 @@ def train(
     callbacks = Callbacks(on_start, on_teacher, on_progress, on_epoch, on_end)
     with locked_folder(out):
         earlier = settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
-        run = _Run(data, dev, load_settings(config, settings, earlier, preset), teachers, earlier is not None)
+        choose = partial(load_settings, config, settings, earlier, preset)
+        run = _Run(data, dev, choose, teachers, earlier is not None)
         if earlier is not None:
             before = read_config(out)
             if not teachers and (out / FOCUS).exists():
@@ -125,7 +128,7 @@ def fit(
     Sentences are strings or lists of tokens; a file or folder is read as by `train`. `teachers` and `settings` are
     those of `train`, such as `model="tn-pcfg"`, `preterminals=60`, `epochs=5`, `seed=0`.
     """
-    run = _Run(sentences, dev, load_settings(None, settings, preset=preset), teachers)
+    run = _Run(sentences, dev, partial(load_settings, None, settings, None, preset), teachers)
     kept = InMemory()
     run.learn(kept, Callbacks(on_epoch=on_epoch), "nothing was kept")
     run.stored.model.load_state_dict(kept.best)
@@ -140,13 +143,15 @@ class _Run:
         self,
         data: DataInput,
         dev: DataInput | None,
-        settings: Settings,
+        choose: Callable[[int | None], Settings],
         teachers: Sequence[MemberInput],
         resumed: bool = False,
     ) -> None:
+        settings = choose(None)
         device = choose_device(settings.device)
         _check_teachers(teachers, settings, resumed)
-        self.data, self.settings = prepare(data, dev, settings), settings
+        self.data = prepare(data, dev, settings)
+        self.settings = settings = choose(len(self.data.train))
         self._teachers = [open_member(teacher, settings.device) for teacher in teachers]
         arguments = settings.model_arguments(len(self.data.vocabulary))
         check_size(settings.model, arguments)
@@ -184,6 +189,7 @@ class _Run:
         position = store.position(model, learner)
         callbacks.on_start(summarise(data, settings, model, len(position.records), self._teacher_names))
         focus = self._span_scores(store, callbacks.on_teacher, stop)
+        guidance = Guidance(data.train.parses, settings, focus)
         sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
         saved = time.monotonic()
 
@@ -196,7 +202,7 @@ class _Run:
             stop.obey()
 
         while not is_finished(position.records, settings):
-            train_epoch(model, learner, sentences, settings, position, on_step, focus)
+            train_epoch(model, learner, sentences, settings, position, on_step, guidance)
             store.save(model, learner, position)  # before the dev set, which may take long
             self._finish_epoch(position, store, stop, focus)
             record = position.records[-1]
