@@ -40,6 +40,9 @@ class Settings(ModelOptions):
     epochs: int = setting(10, "Passes through the training sentences.")
     batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.")
     batch_tokens: int | None = setting(None, "Words per training step, instead of --batch-size \\[default: not used].")
+    gradient_groups: int | None = setting(
+        None, "Groups of a batch whose gradients are summed in a fixed order \\[default: 1; under torchrun 4]."
+    )
     learning_rate: float = setting(0.001, "Learning rate of Adam.")
     decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
     max_length: int = setting(40, "Longest training sentence, in words; dev and test sentences can be longer.")
@@ -101,6 +104,7 @@ class Settings(ModelOptions):
             "epochs",
             "batch_size",
             "batch_tokens",
+            "gradient_groups",
             "vocabulary",
             "min_count",
         ):
