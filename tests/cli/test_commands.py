@@ -64,35 +64,6 @@ print("loaded:", {"torch", "numba", "spacy"} & set(sys.modules))
     assert result.stdout.endswith("loaded: set()\n")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["parse", "-m", "nowhere"], "nowhere: this model folder does not exist"),
-        (["score", "-m", "."], ".: this is not a model folder"),
-        (["grammar", "-m", "nowhere"], "nowhere: this model folder does not exist"),
-        (["generate", "-m", "nowhere"], "nowhere: this model folder does not exist"),
-        (["export", "-m", "nowhere", "--out", "x"], "nowhere: this model folder does not exist"),
-        (["evaluate", "-m", "name=nowhere", "gold"], "nowhere: this model folder does not exist"),
-        (["compare", "left", "nowhere", "gold"], "nowhere: is not a model folder, a file of trees or a baseline"),
-        (["compare", ".", "left", "gold"], ".: this is not a model folder"),
-        (["train", "nowhere", "--out", "x"], "nowhere: does not exist"),
-        (["train", ".", "--dev", "nowhere", "--out", "x"], "nowhere: does not exist"),
-    ],
-)
-def test_a_wrong_name_does_not_wait_for_torch(arguments, message, tmp_path):
-    code = f"""
-import contextlib, sys
-from ramify.__main__ import main
-sys.argv = ["ramify", *{arguments!r}]
-with contextlib.suppress(SystemExit):
-    main()
-print("loaded:", {{"torch", "numba"}} & set(sys.modules))
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert message in result.stderr
-    assert result.stdout == "loaded: set()\n"
-
-
 @pytest.mark.parametrize("command", [[], ["train"], ["parse"], ["evaluate"], ["bench"], ["experiment"]])
 def test_flags_take_no_value_in_help(command):
     page = ramify(*command, "--help").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 import ramify
 from ramify.cli.parse import FEW_WORDS
 from ramify.models import FAMILIES
-from ramify.runtime.compilation import spare_loops
+from ramify.runtime.compilation import postpone_loops
 from ramify.runtime.shapes import only_shapes
 from tests.conftest import FIXTURES
 
@@ -22,14 +23,30 @@ SLOW_TO_IMPORT = ("torch", "torch._dynamo", "numba", "sympy", "nltk", "spacy")
 SENTENCE = "the dog saw a cat\n"
 
 
-def loaded_by(code: str, cwd: Path | None = None) -> tuple[set[str], str]:
-    """The slow packages that a process has loaded after running some code, and what it said on standard error."""
-    script = f"import sys\n{code}\nprint('loaded:', *(name for name in {SLOW_TO_IMPORT} if name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=cwd)
-    return set(done.stdout.rpartition("loaded:")[2].split()), done.stderr
+REFUSED = """
+import contextlib, io, json
+from ramify.__main__ import main
+for arguments in {}:
+    sys.argv = ["ramify", *arguments]
+    with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
+        main()
+    print(json.dumps([said.getvalue(), [name for name in {} if name in sys.modules]]))
+"""
 
 
-def loaded_by_command(arguments: list[str], cwd: Path | None = None) -> tuple[set[str], str]:
+def loaded_by(code: str, cwd: Path | None = None) -> set[str]:
+    """The slow packages that a process has loaded after running some code."""
+    tell = f"print('loaded:', *(name for name in {SLOW_TO_IMPORT} if name in sys.modules))"
+    return set(run(f"{code}\n{tell}", cwd).rpartition("loaded:")[2].split())
+
+
+def run(code: str, cwd: Path | None = None) -> str:
+    command = [sys.executable, "-c", f"import sys\n{code}"]
+    environment = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd, env=environment).stdout
+
+
+def loaded_by_command(arguments: list[str], cwd: Path | None = None) -> set[str]:
     return loaded_by(
         f"""
 import contextlib
@@ -57,39 +74,49 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 WHOLE = str(MODELS / "tn-pcfg")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["parse", "-m", "unknown"], "the family 'x-pcfg' is unknown"),
-        (["parse", "-m", "unfinished"], "has no model.safetensors"),
-        (["evaluate", "-m", "old", "one.txt"], "does not have model format"),
-        (["train", "one.txt", "--teacher", "unknown", "--out", "x"], "the family 'x-pcfg' is unknown"),
-        (["parse", "-m", WHOLE, "missing.txt"], "missing.txt: cannot be read (No such file or directory)"),
-        (["score", "-m", WHOLE, "old"], "old: cannot be read (Is a directory)"),
-        (["parse", "-m", WHOLE, "--constraints", "missing"], "missing: this file of constraints does not exist"),
-        (
-            ["parse", "-m", WHOLE, "--resume", "--decoder", "sample"],
-            "Samples depend on earlier sentences and cannot be resumed",
-        ),
-        (["parse", "-m", WHOLE, "--wrong"], "No such option"),
-    ],
+REFUSALS = (
+    (["parse", "-m", "nowhere"], "nowhere: this model folder does not exist"),
+    (["score", "-m", "."], ".: this is not a model folder"),
+    (["grammar", "-m", "nowhere"], "nowhere: this model folder does not exist"),
+    (["generate", "-m", "nowhere"], "nowhere: this model folder does not exist"),
+    (["export", "-m", "nowhere", "--out", "x"], "nowhere: this model folder does not exist"),
+    (["evaluate", "-m", "name=nowhere", "gold"], "nowhere: this model folder does not exist"),
+    (["compare", "left", "nowhere", "gold"], "nowhere: is not a model folder, a file of trees or a baseline"),
+    (["compare", ".", "left", "gold"], ".: this is not a model folder"),
+    (["train", "nowhere", "--out", "x"], "nowhere: does not exist"),
+    (["train", ".", "--dev", "nowhere", "--out", "x"], "nowhere: does not exist"),
+    (["parse", "-m", "unknown"], "'x-pcfg' is unknown"),
+    (["parse", "-m", "unfinished"], "has no model.safetensors"),
+    (["evaluate", "-m", "old", "one.txt"], "does not have model format"),
+    (["train", "one.txt", "--teacher", "unknown", "--out", "x"], "'x-pcfg' is unknown"),
+    (["parse", "-m", WHOLE, "missing.txt"], "missing.txt: cannot be read (No such file or directory)"),
+    (["score", "-m", WHOLE, "old"], "old: cannot be read (Is a directory)"),
+    (["parse", "-m", WHOLE, "--constraints", "missing"], "missing: this file of constraints does not exist"),
+    (["parse", "-m", WHOLE, "--resume", "--decoder", "sample"], "Samples"),
+    (["parse", "-m", WHOLE, "--wrong"], "No such option"),
 )
-def test_what_is_wrong_is_refused_before_torch_is_imported(arguments, message, folder):
-    loaded, told = loaded_by_command(arguments, folder)
-    assert message in " ".join(told.split())
-    assert loaded == set()
+"""Mistakes, and a part of what is said about each"""
+
+
+def test_what_is_wrong_is_refused_before_anything_slow_is_imported(folder):
+    """One process makes all the mistakes, one after another."""
+    commands = [arguments for arguments, _ in REFUSALS]
+    lines = run(REFUSED.format(commands, SLOW_TO_IMPORT), folder).splitlines()
+    for line, (arguments, message) in zip(lines, REFUSALS, strict=True):
+        said, loaded = json.loads(line)
+        assert message in " ".join(said.split()), arguments
+        assert loaded == [], arguments
 
 
 @pytest.mark.parametrize("family", ["tn-pcfg", "n-pcfg", "sn-pcfg"])
 def test_one_sentence_needs_torch_alone(family, folder):
-    loaded, _ = loaded_by_command(["parse", "-m", str(MODELS / family), "one.txt"], folder)
-    assert loaded == {"torch"}
+    assert loaded_by_command(["parse", "-m", str(MODELS / family), "one.txt"], folder) == {"torch"}
 
 
 @pytest.mark.parametrize("arguments", [["many.txt"], ["one.txt", "--out", "one.trees"]])
 def test_many_sentences_and_files_need_compiled_loops(arguments, folder):
     (folder / "many.txt").write_text(SENTENCE * FEW_WORDS)
-    assert loaded_by_command(["parse", "-m", WHOLE, *arguments], folder)[0] == {"torch", "numba"}
+    assert loaded_by_command(["parse", "-m", WHOLE, *arguments], folder) == {"torch", "numba"}
 
 
 @pytest.mark.parametrize("name", ["tn-pcfg", "n-pcfg", "sn-pcfg", "nbl-pcfg"])
@@ -97,7 +124,7 @@ def test_few_sentences_parse_as_many_do(name):
     """Few by the torch engine and plain loops, many by the compiled ones."""
     parser = ramify.load(MODELS / name)
     sentences = ["the dog saw a cat", "a cat", "dog", "the old cat in the garden saw the dog with a man"]
-    with spare_loops(FEW_WORDS):
+    with postpone_loops(FEW_WORDS):
         few = list(parser.analyse_many(sentences))
     for analysis, sentence in zip(few, sentences, strict=True):
         found, expected = (each.as_record(with_posteriors=True) for each in (analysis, parser.analyse(sentence)))
@@ -110,7 +137,7 @@ def test_few_sentences_parse_as_many_do(name):
 
 
 def test_a_learner_does_not_import_the_compiler_of_torch():
-    loaded, _ = loaded_by(
+    loaded = loaded_by(
         """
 import torch
 from ramify.models import FAMILIES
@@ -139,7 +166,7 @@ def test_models_as_shapes_alone(name):
 
 
 def test_shapes_alone_need_nothing_slow():
-    loaded, _ = loaded_by(
+    loaded = loaded_by(
         f"""
 from ramify.models import FAMILIES
 from ramify.runtime.shapes import only_shapes

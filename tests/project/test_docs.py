@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,8 @@ from tests.conftest import PROJECT
 from tests.lab.made_results import FAMILIES, make_folder
 
 EXAMPLE = PROJECT / "docs" / "example"
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+README = PROJECT / "README.md"
+PAGES = [README, *sorted((PROJECT / "docs").rglob("*.md"))]
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -51,10 +54,32 @@ def is_recipe(content: str) -> bool:
     return "student" in tomllib.loads(content)
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the files that the commands name."""
-    place = tmp_path_factory.mktemp("docs")
+def examples(page: Path) -> list[tuple[str, str]]:
+    """The blocks of Python and the single commands of a page, with "python" or "ramify"."""
+    found = []
+    for language, content in blocks(page):
+        if language == "python":
+            found.append((language, content))
+        elif language == "":
+            # Commands for several machines are run by training/test_torchrun.py.
+            lines = (line for line in content.splitlines() if "ramify " in line and "--nnodes" not in line)
+            found += [("ramify", line) for line in lines if line.split()[0] in ("ramify", "echo", "torchrun")]
+    return found
+
+
+PROSE = (
+    """\
+Dr. Smith's neighbour, who had never seen a badger, saw one at 5 a.m. on Sunday. "It was
+grey," he said, "and quick!" Nobody else saw it; nobody believed him.
+
+The well-known badger came back on Monday. It ate 3 % of the apples (the red ones) and left.
+"""
+    * 10
+)
+
+
+def write_files(place: Path) -> None:
+    """The files that the commands name."""
     treebank = builtin_treebank(0, train=60, dev=10, test=10)
     (place / "treebank").mkdir()
     for name, parses in treebank.items():
@@ -88,26 +113,36 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (place / "docs" / "example").symlink_to(EXAMPLE)
     (place / "treebanks").mkdir()
     for name in tomllib.loads((EXAMPLE / "experiment.toml").read_text())["data"]:
-        (place / "treebanks" / name).symlink_to(place / "treebank")
-    yield place
-    shutil.rmtree(place)  # the models of all commands take 600 MB
+        (place / "treebanks" / name).symlink_to("../treebank")
 
 
-PROSE = (
-    """\
-Dr. Smith's neighbour, who had never seen a badger, saw one at 5 a.m. on Sunday. "It was
-grey," he said, "and quick!" Nobody else saw it; nobody believed him.
+@pytest.fixture(scope="session")
+def after_readme(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """The files that the commands name, and what those of the README leave, which the other pages use."""
 
-The well-known badger came back on Monday. It ate 3 % of the apples (the red ones) and left.
-"""
-    * 10
-)
+    def fill(place: Path) -> None:
+        write_files(place)
+        run_examples(place, examples(README))
+
+    return made_once("docs", fill)
 
 
-def run_python(place: Path, code: str) -> None:
+def run_examples(place: Path, those: list[tuple[str, str]]) -> None:
+    with contextlib.chdir(place):
+        for language, content in those:
+            if language == "ramify":
+                run_command(content)
+    run_python(place, [content for language, content in those if language == "python"])
+
+
+def run_python(place: Path, blocks_of: list[str]) -> None:
+    """All of them in one process, because importing torch takes seconds, but each with names of its own."""
+    code = "import json, sys\nfor block in json.load(sys.stdin): exec(block, {'__name__': '__main__'})"
     command = [sys.executable, "-W", "error", "-c", code]
-    result = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, f"{code}: {result.stderr}"
+    given = json.dumps(blocks_of)
+    if blocks_of:
+        result = subprocess.run(command, cwd=place, input=given, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, f"{blocks_of}: {result.stderr}"
 
 
 def run_command(line: str) -> None:
@@ -149,23 +184,19 @@ def serve_briefly(words: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_commands_and_python(place, monkeypatch):
-    monkeypatch.chdir(place)
-    ran = 0
-    done = set()  # several pages may speak of one command
-    for page in PAGES:
-        for language, content in blocks(page):
-            if language == "python":
-                run_python(place, content)
-                ran += 1
-            for line in content.splitlines():
-                first = line.split()[0] if language == "" and "ramify " in line else ""
-                # Those for several machines are run by training/test_torchrun.py.
-                if first in ("ramify", "echo", "torchrun") and "--nnodes" not in line and line not in done:
-                    run_command(line)
-                    done.add(line)
-                    ran += 1
-    assert ran >= 20
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if examples(page)], ids=lambda page: str(page.relative_to(PROJECT))
+)
+def test_commands_and_python(page, after_readme, tmp_path):
+    """Those of the README were run to make what the others need."""
+    place = shutil.copytree(after_readme, tmp_path / "place", symlinks=True, copy_function=os.link)
+    before = examples(README)
+    run_examples(place, [each for each in examples(page) if each not in before])
+
+
+def test_there_are_commands_and_python():
+    assert len([page for page in PAGES if examples(page)]) > 15
+    assert len({each for page in PAGES for each in examples(page)}) > 100
 
 
 def test_the_example_report_is_that_of_its_results():
@@ -199,11 +230,12 @@ def test_settings_in_the_docs_are_settings(tmp_path):
             load_settings(tmp_path / "settings.toml", {})
 
 
-def test_experiments_in_the_docs_are_experiments(place):
+def test_experiments_in_the_docs_are_experiments(tmp_path):
+    write_files(tmp_path)
     experiments = [content for content in toml_blocks() if is_experiment(content)]
     for content in experiments:
-        (place / "another.toml").write_text(content)
-        assert read_plan(place / "another.toml").runs
+        (tmp_path / "another.toml").write_text(content)
+        assert read_plan(tmp_path / "another.toml").runs
     assert len(experiments) == 3
 
 

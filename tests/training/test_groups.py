@@ -241,7 +241,7 @@ def test_fixed_pieces_are_independent_of_threads(on_cores):
             with threads.on_one_core():
                 assert threads.available() == 1
             assert threads.available() == 4
-            assert threads.Begun(threads.available).result() == 1
+            assert threads.BackgroundCall(threads.available).result() == 1
         assert threads.available() == cores
 
 

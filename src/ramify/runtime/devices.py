@@ -7,7 +7,7 @@ import torch
 from ramify.errors import RamifyError
 
 
-def chosen_device(name: str, number: int | None = None) -> torch.device:
+def choose_device(name: str, number: int | None = None) -> torch.device:
     """A torch device by name; `auto` is a GPU if there is one, and `number` chooses one of several."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

@@ -18,12 +18,12 @@ from ramify.decoding.decoders import log_probabilities
 from ramify.errors import RamifyError
 from ramify.evaluation.scores import perplexity
 from ramify.models import FAMILIES, Model
-from ramify.models.batches import WordIds, check_fits, check_tables_fit, memory_batches, padded
-from ramify.parser.evaluate import evaluate
+from ramify.models.batches import WordIds, check_fits, check_tables_fit, memory_batches, pad
+from ramify.parser.ensemble_members import MemberInput, check_member, open_member
 from ramify.parser.loading import load_single
-from ramify.parser.members import GivenMember, check_member, open_member
 from ramify.parser.parser import Parser
-from ramify.runtime.devices import chosen_device
+from ramify.parser.predictions import evaluate
+from ramify.runtime.devices import choose_device
 from ramify.runtime.processes import ALONE, LostProcessError, World, joined
 from ramify.runtime.shapes import only_shapes
 from ramify.runtime.threads import in_fixed_pieces
@@ -55,8 +55,8 @@ from ramify.training.stopping import StopRequest, stop_requests
 from ramify.training.summary import Summary, Verdict, judge_run, summarise
 from ramify.version import VERSION
 
-MOST_PARAMETERS = 2**31
-GivenData = str | Path | Corpus | Iterable[str | Sequence[str]]
+MAX_PARAMETERS = 2**31
+DataInput = str | Path | Corpus | Iterable[str | Sequence[str]]
 """A file or folder, sentences that were read already, or sentences as strings or lists of tokens"""
 
 
@@ -71,11 +71,11 @@ class Callbacks(NamedTuple):
 
 
 def train(
-    data: GivenData,
+    data: DataInput,
     out: str | Path,
     *,
-    dev: GivenData | None = None,
-    teachers: Sequence[GivenMember] = (),
+    dev: DataInput | None = None,
+    teachers: Sequence[MemberInput] = (),
     config: str | Path | None = None,
     preset: str | None = None,
     resume: bool = False,
@@ -131,7 +131,7 @@ def train(
         return load_single(out, str(device))
 
 
-def _follow(world: World, data: GivenData, dev: GivenData | None, teachers: Sequence[GivenMember]) -> Parser:
+def _follow(world: World, data: DataInput, dev: DataInput | None, teachers: Sequence[MemberInput]) -> Parser:
     """Take part in the run of the first process, with its settings."""
     settings, resumed = world.found_by_first(lambda: None)
     run = _Run(data, dev, load_settings(None, settings), teachers, resumed, world)
@@ -142,10 +142,10 @@ def _follow(world: World, data: GivenData, dev: GivenData | None, teachers: Sequ
 
 
 def fit(
-    sentences: GivenData,
+    sentences: DataInput,
     *,
-    dev: GivenData | None = None,
-    teachers: Sequence[GivenMember] = (),
+    dev: DataInput | None = None,
+    teachers: Sequence[MemberInput] = (),
     preset: str | None = None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
     **settings: Any,
@@ -169,14 +169,14 @@ class _Run:
 
     def __init__(
         self,
-        data: GivenData,
-        dev: GivenData | None,
+        data: DataInput,
+        dev: DataInput | None,
         settings: Settings,
-        teachers: Sequence[GivenMember],
+        teachers: Sequence[MemberInput],
         resumed: bool = False,
         world: World = ALONE,
     ) -> None:
-        device = chosen_device(settings.device, None if world.size == 1 else world.local_rank)
+        device = choose_device(settings.device, None if world.size == 1 else world.local_rank)
         self.world = world
         _check_teachers(teachers, settings, resumed)
         self.data, self.settings = prepare(data, dev, settings), settings
@@ -325,7 +325,7 @@ class _Stop:
         self._request.obey(self._message)
 
 
-def _check_teachers(teachers: Sequence[GivenMember], settings: Settings, resumed: bool) -> None:
+def _check_teachers(teachers: Sequence[MemberInput], settings: Settings, resumed: bool) -> None:
     """Refuse a focus without teachers, and teachers that cannot be used, before any data is read."""
     if isinstance(teachers, str | Path):
         raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put the teacher into a list.")
@@ -366,7 +366,7 @@ def check_size(model: str, arguments: dict[str, Any]) -> None:
     except (TypeError, ValueError) as error:
         raise RamifyError(f"{model} does not accept these options ({error}); change them.") from error
     size = sum(parameter.numel() for parameter in empty.parameters())
-    if size > MOST_PARAMETERS:
+    if size > MAX_PARAMETERS:
         raise RamifyError(
             f"This model would have {size:,} parameters, which is too many; use fewer symbols or smaller embeddings."
         )
@@ -412,7 +412,7 @@ def _loss(model: Model, sentences: Sequence[WordIds], focus: SpanScores | None, 
     """Minus the mean objective per sentence, with the span scores from the place `first` on if that is given."""
     total = 0.0
     for places in memory_batches(model, list(map(len, sentences))):
-        batch = padded([sentences[place] for place in places], model.device)
+        batch = pad([sentences[place] for place in places], model.device)
         if focus is None or first is None:
             objective = model.objective(*batch)
         else:

@@ -139,8 +139,8 @@ GROUPS = (
             Mutant("check_same", 'for name in ("grammar", "words", "text")', 'for name in ("grammar", "words")'),
             Mutant(
                 "_converted",
-                "if wanted is float and type(value) is int:",
-                "if wanted is float and isinstance(value, int):",
+                "if expected is float and type(value) is int:",
+                "if expected is float and isinstance(value, int):",
             ),
             Mutant("Settings.sizes", "p if p > 200 else 200", "p if p >= 200 else 200", equivalent="200 either way"),
             Mutant("Settings.sizes", "max(1, p // 2)", "p // 2"),

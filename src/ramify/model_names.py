@@ -36,9 +36,9 @@ def resolve(model: str | Path) -> Path:
     if is_bundled:
         return BUNDLED / text
     if text.startswith(HUB) and not path.exists():
-        from ramify.hub import fetched
+        from ramify.hub import download
 
-        return fetched(text.removeprefix(HUB))
+        return download(text.removeprefix(HUB))
     return path
 
 
@@ -63,7 +63,7 @@ def split_name(text: str) -> tuple[str, Path]:
     return "", resolve(text)
 
 
-def kind_of(text: str) -> SystemKind:
+def system_kind(text: str) -> SystemKind:
     """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
     from ramify.evaluation.baselines import BASELINES  # which few commands need
 

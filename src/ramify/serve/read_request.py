@@ -14,7 +14,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 from ramify.evaluation.gold import Gold
-from ramify.parser.base import TreeParser
+from ramify.parser.tree_parser import TreeParser
 from ramify.serve.limits import Limits
 from ramify.serve.schemas import GivenSentence
 
@@ -28,13 +28,13 @@ class Read:
     """All gold trees, words alone, of two words or more"""
 
 
-def read_request(parser: TreeParser, given: Sequence[str | GivenSentence], limits: Limits) -> Read:
+def read_request(parser: TreeParser, inputs: Sequence[str | GivenSentence], limits: Limits) -> Read:
     """Sentences as the model's text is read; refused beyond the limits or where constraints clash."""
-    if len(given) > limits.sentences:
+    if len(inputs) > limits.sentences:
         raise RamifyError(
-            f"{len(given):,} sentences are more than the {limits.sentences:,} of one request; send them in several."
+            f"{len(inputs):,} sentences are more than the {limits.sentences:,} of one request; send them in several."
         )
-    items = [GivenSentence(text=each) if isinstance(each, str) else each for each in given]
+    items = [GivenSentence(text=each) if isinstance(each, str) else each for each in inputs]
     places = [f"sentence {number}" for number in range(1, len(items) + 1)]
     trees = [_tree(item, where) for item, where in zip(items, places, strict=True)]
     gold_parses = [tree for tree in trees if tree is not None]
@@ -66,7 +66,7 @@ def _tree(item: GivenSentence, where: str) -> Parse | None:
 
 def _sentence(parser: TreeParser, item: GivenSentence, tree: Parse | None, rule: WordRule, where: str) -> Sentence:
     if tree is not None:
-        return replace(Sentence.from_tokens(tree.words, rule.which_are_words(tree.tags), where), tree=tree)
+        return replace(Sentence.from_tokens(tree.words, rule.word_mask(tree.tags), where), tree=tree)
     if item.tokens is not None:
         for token in item.tokens:
             if len(token.split()) != 1:

@@ -54,7 +54,7 @@ class Evaluation:
     in_log_space: int = 0
     """Sentences computed in log space, because float32 could not hold their numbers"""
     evalb: dict[str, EvalbScores] | None
-    """EVALB's summary, if it was asked for and there are labels"""
+    """EVALB's summary, if it was requested and there are labels"""
     evalb_signature: str | None
     signature: str
     agreement: dict[str, Any] | None = None
@@ -128,13 +128,13 @@ def mean_of_runs(runs: Sequence[Evaluation], system: str, best: str | None = Non
     return replace(
         found,
         system=system,
-        failures=failures_of_any([run.failures for run in runs]),
+        failures=failures_in_any_run([run.failures for run in runs]),
         run_f1=f1 if len(runs) > 1 else (),
         best_by_dev_likelihood=best,
     )
 
 
-def failures_of_any(runs: Sequence[Mapping[str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
+def failures_in_any_run(runs: Sequence[Mapping[str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
     """The sentences that failed in any of several runs, by reason."""
     reasons = dict.fromkeys(reason for run in runs for reason in run)
     return {reason: tuple(sorted({number for run in runs for number in run.get(reason, ())})) for reason in reasons}

@@ -13,11 +13,11 @@ from typing import Any, BinaryIO
 
 import typer
 
-from ramify.cli.compressed import GzipGroups, whole_members
+from ramify.cli.gzip_output import GzipGroups, whole_members
 from ramify.corpus.streaming import WINDOW
 from ramify.errors import RamifyError, Stopped
 from ramify.printing import printable
-from ramify.storage.files import partial_of, place_for, write_json
+from ramify.storage.files import output_path, partial_path, write_json
 from ramify.storage.locks import locked_file
 
 _CHUNK = 1 << 20
@@ -46,7 +46,7 @@ class LineOutput:
             raise RamifyError("--resume and --overwrite exclude each other; give one of them.")
         if resume and not one_line_each:
             raise RamifyError("Only formats with one line per sentence can be resumed; choose another --format.")
-        self.out = None if out is None else place_for(out, overwrite)
+        self.out = None if out is None else output_path(out, overwrite)
         self.lines_done = 0
         """Whole lines that an earlier run left, a multiple of what the parser reads at once"""
         self._compressed = self.out is not None and self.out.suffix == ".gz"
@@ -56,11 +56,11 @@ class LineOutput:
     def __enter__(self) -> LineOutput:
         if self.out is None:
             return self
-        self._partial = partial_of(self.out)
+        self._partial = partial_path(self.out)
         self._about = self._partial.with_name(f"{self._partial.name}.json")
         with ExitStack() as stack:
             descriptor = stack.enter_context(locked_file(self._partial, self.out))
-            place_for(self.out, self._overwrite)  # once more: another process may have finished it meanwhile
+            output_path(self.out, self._overwrite)  # once more: another process may have finished it meanwhile
             if self._about.is_symlink():
                 raise RamifyError(f"{self._about}: this is a link, which is not followed; remove it.")
             stack.callback(self._tidy)
@@ -151,11 +151,11 @@ def _whole_groups(handle: BinaryIO, size: int) -> tuple[int, int]:
     lines = kept = end = position = 0
     while chunk := handle.read(_CHUNK):
         found = chunk.count(b"\n")
-        behind = -1
+        last = -1
         for _ in range((lines + found) // size * size - lines):
-            behind = chunk.index(b"\n", behind + 1)
-        if behind >= 0:
-            kept, end = (lines + found) // size * size, position + behind + 1
+            last = chunk.index(b"\n", last + 1)
+        if last >= 0:
+            kept, end = (lines + found) // size * size, position + last + 1
         lines += found
         position += len(chunk)
     return kept, end
@@ -222,8 +222,8 @@ def watch_standard_output() -> None:
     if sys.stderr is sys.__stderr__ and sys.stderr is not None and not sys.stderr.isatty():
         notes = io.BufferedWriter(_StandardError(2, "w", closefd=False))
         sys.stderr = io.TextIOWrapper(notes, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
-    given = sys.__stdout__
-    if sys.stdout is not given or (given is not None and given.isatty()):
+    original = sys.__stdout__
+    if sys.stdout is not original or (original is not None and original.isatty()):
         return
-    encoding, errors = ("utf-8", None) if given is None else (given.encoding, given.errors)
+    encoding, errors = ("utf-8", None) if original is None else (original.encoding, original.errors)
     sys.stdout = io.TextIOWrapper(io.BufferedWriter(_StandardOutput(1, "w", closefd=False)), encoding, errors)

@@ -13,7 +13,7 @@ from ramify.errors import RamifyError, Stopped
 from ramify.serve.app import make_app
 from ramify.serve.guard import LOOPBACK, Guard, TimedProtocol, without_port
 from ramify.serve.limits import Limits
-from ramify.serve.served import Shelf
+from ramify.serve.served_models import ServedModels
 
 CONNECTIONS = 2_000
 """Further ones are answered 503 at once"""
@@ -37,7 +37,7 @@ def trusted_hosts(host: str, names: Sequence[str]) -> list[str]:
     return [*(LOOPBACK if is_loopback else ()), own, *names]
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_socket(host: str, port: int) -> socket.socket:
     """A socket on this address; refused in one sentence where that is not possible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -53,7 +53,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    shelf: Shelf,
+    served_models: ServedModels,
     host: str,
     port: int,
     names: Sequence[str] = (),
@@ -63,8 +63,8 @@ def serve(
     """Serve until SIGTERM or Ctrl-C; requests that were accepted are answered first."""
     limits = limits or Limits()
     hosts = trusted_hosts(host, names)
-    with closing(listening(host, port)) as bound:
-        server = make_server(shelf, hosts, limits)
+    with closing(open_socket(host, port)) as bound:
+        server = make_server(served_models, hosts, limits)
         shown = next(iter(names), host)
         shown = f"[{shown}]" if ":" in shown else shown
         address = f"http://{shown}:{bound.getsockname()[1]}/"
@@ -84,9 +84,9 @@ class Server(uvicorn.Server):
         self.on_start()
 
 
-def make_server(shelf: Shelf, hosts: Sequence[str], limits: Limits) -> Server:
+def make_server(served_models: ServedModels, hosts: Sequence[str], limits: Limits) -> Server:
     """A server that is not started yet."""
-    app, service = make_app(shelf, limits)
+    app, service = make_app(served_models, limits)
     config = uvicorn.Config(
         Guard(app, hosts, limits, service.metrics.on_answer),
         http=TimedProtocol,

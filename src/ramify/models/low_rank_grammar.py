@@ -17,7 +17,7 @@ from ramify.runtime import threads
 from ramify.runtime.parallel_autograd import Part, run_parts
 from ramify.structures.low_rank import LowRankPCFG, LowRankRules
 
-WORTH_DIVIDING = 1e9
+MIN_WORK_TO_DIVIDE = 1e9
 """A part with at least this many operations, ten milliseconds on one core, is cut into one piece per core."""
 
 
@@ -29,18 +29,18 @@ class LowRankGrammar(Grammar):
 
     @abstractmethod
     def _parts(self, z: Tensor | None) -> dict[str, list[Part]]:
-        """Start and binary rules by the names of `LowRankRules`, normalised as Theorem 1 asks, and `states`.
+        """Start and binary rules by the names of `LowRankRules`, normalised as in Theorem 1, and `states`.
 
         The states (p, embedding) are those that the words are drawn from. What comes in several parts is
         joined by rows. The longest parts stand first, so that no core is left with one at the end.
         """
 
     def _run(self, z: Tensor | None, *names: str) -> dict[str, Tensor]:
-        wanted = {name: parts for name, parts in self._parts(z).items() if name in names}
-        parts = list(chain.from_iterable(wanted.values()))
+        selected = {name: parts for name, parts in self._parts(z).items() if name in names}
+        parts = list(chain.from_iterable(selected.values()))
         # Gradients must go through z too.
         found = iter(run_parts(parts) if z is None else [part.function() for part in parts])
-        pieces = {name: [next(found) for _ in parts] for name, parts in wanted.items()}
+        pieces = {name: [next(found) for _ in parts] for name, parts in selected.items()}
         return {name: made[0] if len(made) == 1 else torch.cat(made, -2) for name, made in pieces.items()}
 
     def rules(self, z: Tensor | None = None) -> LowRankRules:
@@ -74,13 +74,13 @@ def part(function: Callable[[], Tensor], rows: int, embeddings: Sequence[nn.Para
     return Part(function, [*embeddings, *matrices], 2 * rows * sum(matrix.numel() for matrix in matrices))
 
 
-def by_rows(
+def parts_by_rows(
     function: Callable[[slice], Tensor], rows: slice, embeddings: Sequence[nn.Parameter], *networks: nn.Module
 ) -> list[Part]:
     """The same where no row of the result depends on another: in pieces, if they are worth it."""
     count = rows.stop - rows.start
     whole = part(lambda: function(rows), count, embeddings, *networks)
-    pieces = min(threads.available(), count) if whole.work > WORTH_DIVIDING else 1
+    pieces = min(threads.available(), count) if whole.work > MIN_WORK_TO_DIVIDE else 1
     bounds = [rows.start + count * i // pieces for i in range(pieces + 1)]
     return [
         whole._replace(function=partial(function, slice(start, end)), work=whole.work / pieces)

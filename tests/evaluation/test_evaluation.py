@@ -12,9 +12,9 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import Corpus
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import RANDOM_RUNS, baseline_predictions
-from ramify.evaluation.gold import Gold, Prediction, load_gold, unlabelled
+from ramify.evaluation.evaluation import Evaluation, mean_of_runs, score
+from ramify.evaluation.gold import Gold, Prediction, load_gold, unlabelled_parse
 from ramify.evaluation.labels import recall_by_label
-from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import CONVENTIONS, Convention
 from ramify.version import VERSION
 
@@ -124,7 +124,7 @@ def test_recall_homogeneity_is_a_product(gold: Gold) -> None:
 
 
 def test_systems_without_labels_have_no_agreement(gold: Gold) -> None:
-    bare = Prediction("bare", [unlabelled(parse.words, parse.spans) for parse in gold.parses])
+    bare = Prediction("bare", [unlabelled_parse(parse.words, parse.spans) for parse in gold.parses])
     found = score(gold, bare, with_evalb=True)
     assert found.scores.sentence_f1 == 100
     assert (found.labels, found.tags, found.recall_homogeneity, found.evalb, found.calibration) == (None,) * 5

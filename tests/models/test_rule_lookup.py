@@ -21,8 +21,8 @@ from ramify.models import (
     HolPCFG,
     TableGrammar,
 )
-from ramify.models import lookup as lookup_module
-from ramify.models.lookup import RuleLookup, strongest_words
+from ramify.models import rule_lookup as lookup_module
+from ramify.models.rule_lookup import RuleLookup, strongest_words
 from ramify.parser import Parser
 from ramify.structures.dense import DenseRules
 from ramify.structures.low_rank import LowRankRules
@@ -103,7 +103,7 @@ def test_rules_that_are_alike_and_rules_that_share_nothing():
 
 
 def test_a_grammar_of_too_many_components_is_not_compared(monkeypatch):
-    monkeypatch.setattr(lookup_module, "MOST_COMPARED", 4)
+    monkeypatch.setattr(lookup_module, "MAX_COMPARED", 4)
     assert RuleLookup(TDPCFG(rank=5, **SIZES)).cosine() is None
     assert RuleLookup(TDPCFG(rank=4, **SIZES)).cosine() is not None
 

@@ -18,7 +18,7 @@ _SHARES = re.compile(r"(\d{1,4})/(\d{1,4})/(\d{1,4})")
 _HOW = "give --split percentages such as 80/10/10, or file names such as 'train=a.mrg,b.mrg dev=c.mrg test=d.mrg'"
 
 
-def shares_from(text: str) -> tuple[int, int, int] | None:
+def read_shares(text: str) -> tuple[int, int, int] | None:
     """`80/10/10` in lowest terms, (8, 1, 1); None if `text` gives file names."""
     match = _SHARES.fullmatch(text.strip())
     if match is None:

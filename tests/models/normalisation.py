@@ -1,4 +1,4 @@
-"""Whether a grammar sums to one."""
+"""Whether the probabilities of a grammar sum to one."""
 
 from __future__ import annotations
 

@@ -17,12 +17,12 @@ from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED
 from ramify.decoding.decoders import DECODERS
-from ramify.decoding.dependencies import HeadDecoder
+from ramify.decoding.heads import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
-from ramify.parser.ahead import Batch, Window, in_order
 from ramify.parser.analysis import Analysis
+from ramify.parser.parallel_windows import Batch, Window, results_in_order
 from ramify.runtime.compilation import expect_words
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 NO_LABEL = "X"
 """Of constituents found by a parser without labels"""
-GivenSentence = str | Sequence[str] | Sentence
+SentenceInput = str | Sequence[str] | Sentence
 """A string, read as the model's text is read; its tokens; or a sentence that was read already."""
-GivenConstraints = Constraints | Mapping[str, Any] | None
+ConstraintsInput = Constraints | Mapping[str, Any] | None
 """Also in terms of JSON, such as `{"must": [[0, 3]], "must_not": [[4, 6]]}`"""
 
 
@@ -84,7 +84,7 @@ class TreeParser(ABC):
 
     def analyse_many(
         self,
-        sentences: Iterable[GivenSentence | Pause],
+        sentences: Iterable[SentenceInput | Pause],
         decoder: str = "mbr",
         seed: int = 0,
         max_length: int | None = None,
@@ -101,7 +101,7 @@ class TreeParser(ABC):
         check_positive("max_length", max_length)
         how = Decoding(decoder, seed, max_length, branching_prior, heads)
         self._check(how)
-        return in_order(self._begun(sentences, how), self.works_ahead)
+        return results_in_order(self._start_windows(sentences, how), self.works_ahead)
 
     def decoders(self) -> tuple[str, ...]:
         """The decoders that this parser can have."""
@@ -118,7 +118,7 @@ class TreeParser(ABC):
     def _check(self, how: Decoding) -> None:
         """Refuse a way of decoding that this parser cannot do."""
 
-    def _begun(self, sentences: Iterable[GivenSentence | Pause], how: Decoding) -> Iterator[Window]:
+    def _start_windows(self, sentences: Iterable[SentenceInput | Pause], how: Decoding) -> Iterator[Window]:
         done = 0
         for window, is_last in self._windows(sentences):
             yield Window(len(window), self._analyse_window(window, how, done), is_last)
@@ -145,15 +145,15 @@ class TreeParser(ABC):
         """The mean cosine between the rules of two nonterminals; None for what is not a single PCFG."""
         return None
 
-    def __call__(self, sentence: GivenSentence) -> Analysis:
+    def __call__(self, sentence: SentenceInput) -> Analysis:
         """The same as `analyse`: one sentence, given as a string or as a list of tokens."""
         return self.analyse(sentence)
 
-    def pipe(self, sentences: Iterable[GivenSentence | Pause], decoder: str = "mbr") -> Iterator[Analysis]:
+    def pipe(self, sentences: Iterable[SentenceInput | Pause], decoder: str = "mbr") -> Iterator[Analysis]:
         """The same as `analyse_many`: a stream of sentences, in order."""
         return self.analyse_many(sentences, decoder)
 
-    def parse(self, sentence: GivenSentence, constraints: GivenConstraints = None) -> nltk.Tree:
+    def parse(self, sentence: SentenceInput, constraints: ConstraintsInput = None) -> nltk.Tree:
         """The tree of one sentence, punctuation included, given as a string or as a list of tokens.
 
         Its root is `TOP`. Without a derivation it is flat, and `Analysis.failure` gives the reason.
@@ -163,7 +163,7 @@ class TreeParser(ABC):
 
     def parse_many(
         self,
-        sentences: Iterable[GivenSentence | Pause],
+        sentences: Iterable[SentenceInput | Pause],
         decoder: str = "mbr",
         seed: int = 0,
         max_length: int | None = None,
@@ -171,12 +171,12 @@ class TreeParser(ABC):
         """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
         return (analysis.tree for analysis in self.analyse_many(sentences, decoder, seed, max_length))
 
-    def posteriors(self, sentence: GivenSentence) -> NDArray[np.float32]:
+    def posteriors(self, sentence: SentenceInput) -> NDArray[np.float32]:
         """(N+1, N+1): entry [i, j] is the probability that tokens[i:j] are a constituent."""
         return self.analyse(sentence).posteriors
 
     def analyse(
-        self, sentence: GivenSentence, decoder: str = "mbr", seed: int = 0, constraints: GivenConstraints = None
+        self, sentence: SentenceInput, decoder: str = "mbr", seed: int = 0, constraints: ConstraintsInput = None
     ) -> Analysis:
         """The parse of one sentence with its probability and posteriors.
 
@@ -187,33 +187,35 @@ class TreeParser(ABC):
             sentence = replace(self._sentence(sentence), constraints=Constraints.of(constraints))
         return next(self.analyse_many([sentence], decoder, seed))
 
-    def _windows(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[tuple[list[Sentence], bool]]:
+    def _windows(self, sentences: Iterable[SentenceInput | Pause]) -> Iterator[tuple[list[Sentence], bool]]:
         """Enough sentences to form batches, fewer where the stream has no more just now, and whether that is so."""
         if not isinstance(sentences, Iterable):
             raise RamifyError(f"{sentences!r} is not a list of sentences; give a list.")
         if isinstance(sentences, str):
             raise RamifyError("A list of sentences is needed, not a string; put it into a list.")
         window: list[Sentence] = []
-        for given in sentences:
-            if not isinstance(given, Pause):
-                window.append(self._sentence(given))
+        for item in sentences:
+            if not isinstance(item, Pause):
+                window.append(self._sentence(item))
                 if not any(window[-1].is_word):
                     forbidden_spans(window[-1])  # refuses constraints on words that are not there
-            if len(window) == WINDOW or isinstance(given, Pause):
-                yield _announced(window), isinstance(given, Pause)
+            if len(window) == WINDOW or isinstance(item, Pause):
+                yield _announce_words(window), isinstance(item, Pause)
                 window = []
         if window:
-            yield _announced(window), True
+            yield _announce_words(window), True
 
-    def _sentence(self, given: GivenSentence) -> Sentence:
-        if isinstance(given, Sentence):
-            return given
-        if not isinstance(given, str | Sequence) or isinstance(given, bytes):
-            raise RamifyError(f"{given!r} is not a sentence; give a string or a list of tokens.")
-        return self.text_rules.sentence(given) if isinstance(given, str) else self.text_rules.sentence_of(given)
+    def _sentence(self, sentence: SentenceInput) -> Sentence:
+        if isinstance(sentence, Sentence):
+            return sentence
+        if not isinstance(sentence, str | Sequence) or isinstance(sentence, bytes):
+            raise RamifyError(f"{sentence!r} is not a sentence; give a string or a list of tokens.")
+        return (
+            self.text_rules.sentence(sentence) if isinstance(sentence, str) else self.text_rules.sentence_of(sentence)
+        )
 
 
-def _announced(window: list[Sentence]) -> list[Sentence]:
+def _announce_words(window: list[Sentence]) -> list[Sentence]:
     expect_words(sum(sum(sentence.is_word) for sentence in window))
     return window
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from statistics import fmean
 
-from ramify.lab.report.exhibit import Cell, Exhibit, Number, Row, Section, Table, best, mean, number, titled
+from ramify.lab.report.exhibit import Cell, Exhibit, Number, Row, Section, Table, best, mean, number, title_for
 from ramify.lab.report.figures.plots import draw_dots
 from ramify.lab.report.figures.style import Systems
 from ramify.lab.report.notes import (
@@ -48,7 +48,7 @@ def _scores(study: Collection, group: TableGroup) -> Exhibit | None:
     table = Table(["model", "seeds", *ours, *likelihood, *theirs], parts, len(theirs)).without_empty_columns()
     notes = [*bound_note(shown), *vocabulary_note(shown), *provenance([*shown, *beside])]
     notes += published().remarks([*shown, *beside])
-    return Exhibit("scores", (group.name,), titled(group.title, parts), notes, table)
+    return Exhibit("scores", (group.name,), title_for(group.title, parts), notes, table)
 
 
 def _model_row(model: str, results: list[Result], decoders: list[str], spelt: bool) -> Row:
@@ -81,12 +81,14 @@ def _published(result: Result | None) -> tuple[Cell, Cell]:
     return mean(found), number(found.best) if found.best != found.mean else None
 
 
-def across(study: Collection) -> Section:
+def treebank_comparison(study: Collection) -> Section:
     """For each group the models that were trained on two treebanks or more, with the baselines."""
-    return Section("across-treebanks", [_across(study, group) for group in study.groups if study.on_several(group)])
+    return Section(
+        "across-treebanks", [_comparison_table(study, group) for group in study.groups if study.on_several(group)]
+    )
 
 
-def _across(study: Collection, group: TableGroup) -> Exhibit:
+def _comparison_table(study: Collection, group: TableGroup) -> Exhibit:
     models = study.on_several(group)
     datasets = [data for data in group.models if any(study.of(data, m, group) for m in models)]
     found = {m: {data: study.of(data, m, group) for data in datasets} for m in models}
@@ -106,7 +108,7 @@ def _across(study: Collection, group: TableGroup) -> Exhibit:
         f"S-F1 by treebank: {group.title}",
         [*decoder_note(shown), *provenance(shown), *published().remarks(shown)],
         Table(["data", *values, *theirs], {"": [*rows, _mean_row(rows)]}, len(theirs)),
-        partial(draw_dots, {data: data for data in datasets}, values, Systems(study.looks, baselines), "S-F1"),
+        partial(draw_dots, {data: data for data in datasets}, values, Systems(study.style_numbers, baselines), "S-F1"),
     )
 
 

@@ -23,7 +23,7 @@ from ramify.runtime.compilation import compiled
 HeadDecoder = Literal["projective", "constituents"]
 """Any projective tree, or the best one that fits the constituents"""
 
-UNIT = 1 << 20
+POSTERIOR_STEPS = 1 << 20
 """Steps of a posterior between 0 and 1: about the precision that float32 leaves of a sum of many numbers"""
 _TOLERANCE = 1e-3
 _LARGEST = 1 << 62
@@ -44,7 +44,7 @@ def projective_heads(arc_posteriors: NDArray[np.floating]) -> NDArray[np.int64]:
     if N < 2:
         return heads
     scores, splits = np.zeros((4, N, N), np.int64), np.zeros((3, N, N), np.int32)
-    _fill.unless_spared()(weights[1:], scores, splits)
+    _fill.unless_postponed()(weights[1:], scores, splits)
     root = _nearest_middle(weights[0] + scores[0, 0] + scores[1, :, N - 1])
     waiting = [(0, root, 0), (root, N - 1, 1)]
     while waiting:
@@ -92,17 +92,17 @@ def heads_within(arc_posteriors: NDArray[np.floating], spans: NDArray[np.int32])
 
 def _weights(arc_posteriors: NDArray[np.floating]) -> NDArray[np.int64]:
     """(N+1, N) integers whose sum over the arcs of a tree orders trees by posteriors, then by total length."""
-    given = np.asarray(arc_posteriors, np.float64)
-    if given.ndim != 2 or given.shape[0] != given.shape[1] + 1:
-        raise ValueError(f"arc posteriors are (N+1, N), not {given.shape}")
-    if not ((given >= -_TOLERANCE) & (given <= 1 + _TOLERANCE)).all():  # not so for NaN
+    posteriors = np.asarray(arc_posteriors, np.float64)
+    if posteriors.ndim != 2 or posteriors.shape[0] != posteriors.shape[1] + 1:
+        raise ValueError(f"arc posteriors are (N+1, N), not {posteriors.shape}")
+    if not ((posteriors >= -_TOLERANCE) & (posteriors <= 1 + _TOLERANCE)).all():  # not so for NaN
         raise ValueError("arc posteriors must lie between 0 and 1")
-    N = given.shape[1]
+    N = posteriors.shape[1]
     longest = N * N + 1  # more than the arcs of any tree together
-    unit = min(UNIT, _LARGEST // (max(N, 1) * longest))
+    unit = min(POSTERIOR_STEPS, _LARGEST // (max(N, 1) * longest))
     lengths = np.abs(np.arange(-1, N)[:, None] - np.arange(N))
     lengths[0] = 0
-    weights: NDArray[np.int64] = np.rint(given * unit).astype(np.int64) * longest - lengths
+    weights: NDArray[np.int64] = np.rint(posteriors * unit).astype(np.int64) * longest - lengths
     return weights
 
 
@@ -114,9 +114,9 @@ def _nearest_middle(scores: NDArray[np.int64]) -> int:
 
 def _splits(spans: NDArray[np.int32], N: int) -> dict[tuple[int, int], int]:
     """Of each constituent, in preorder, where its second child begins."""
-    given = [(int(i), int(j)) for i, j in spans]
+    pairs = [(int(i), int(j)) for i, j in spans]
     found: dict[tuple[int, int], int] = {}
-    upcoming = iter(given)
+    upcoming = iter(pairs)
     waiting = [(0, N)]
     while waiting:
         i, j = waiting.pop()
@@ -124,13 +124,13 @@ def _splits(spans: NDArray[np.int32], N: int) -> dict[tuple[int, int], int]:
             continue
         if next(upcoming, None) != (i, j):
             raise ValueError("the spans are not those of a binary tree in preorder")
-        following = given[len(found) + 1] if len(found) + 1 < len(given) else (-1, -1)
+        following = pairs[len(found) + 1] if len(found) + 1 < len(pairs) else (-1, -1)
         k = following[1] if following[0] == i else i + 1
         if not i < k < j:
             raise ValueError("the spans are not those of a binary tree in preorder")
         found[i, j] = k
         waiting += [(k, j), (i, k)]
-    if len(found) != len(given):
+    if len(found) != len(pairs):
         raise ValueError("the spans are not those of a binary tree in preorder")
     return found
 

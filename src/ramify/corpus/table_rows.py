@@ -10,14 +10,14 @@ from typing import Any
 
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.text import TextRules, split_prose
-from ramify.corpus.tokenising import WHITE_SPACE, warn_of_prose, warn_of_script
+from ramify.corpus.tokenising import WHITE_SPACE, warn_about_prose, warn_about_script
 from ramify.errors import RamifyError, shortened
 
 TABLES = ("jsonl", "parquet")
 """Kinds of input that have columns"""
 TEXT = "text"
 """The column that is read unless another is named"""
-MOST_NAMED = 5
+MAX_NAMED = 5
 """How many rows or columns a message names"""
 
 
@@ -37,7 +37,7 @@ class Columns:
 
     def check(self, where: str, names: Sequence[str]) -> None:
         """Refuse a table without these columns, given the names of those it has."""
-        shown = ", ".join(map(shortened, names[:MOST_NAMED])) + (", ..." if names[MOST_NAMED:] else "")
+        shown = ", ".join(map(shortened, names[:MAX_NAMED])) + (", ..." if names[MAX_NAMED:] else "")
         if self.text not in names:
             raise RamifyError(
                 f"{where}: has no column {shortened(self.text)}, only {shown or 'none at all'}; name the one that "
@@ -86,7 +86,7 @@ class RowCount:
     def add(self, where: str) -> None:
         """One more."""
         self.empty += 1
-        if len(self.named) < MOST_NAMED:
+        if len(self.named) < MAX_NAMED:
             self.named.append(where)
 
     def lines(self) -> Iterator[str]:
@@ -96,7 +96,7 @@ class RowCount:
             yield f"Rows without text: {self.empty:,} ({'; '.join(self.named)}{more})."
 
 
-def sentences_of(cells: Iterable[Cell], rules: TextRules, count: RowCount) -> Iterator[Sentence]:
+def sentences_from_cells(cells: Iterable[Cell], rules: TextRules, count: RowCount) -> Iterator[Sentence]:
     """At least one for each row: several where the rules split prose, one without tokens where there is no text."""
     warned = False
     for cell in cells:
@@ -104,8 +104,8 @@ def sentences_of(cells: Iterable[Cell], rules: TextRules, count: RowCount) -> It
             count.add(cell.where)
         for sentence in _sentences(cell, rules):
             if isinstance(cell.content, str):
-                warned = warned or warn_of_script(sentence.text, cell.where)
-                warned = warned or (rules.tokenise == WHITE_SPACE and warn_of_prose(sentence.tokens, cell.where))
+                warned = warned or warn_about_script(sentence.text, cell.where)
+                warned = warned or (rules.tokenise == WHITE_SPACE and warn_about_prose(sentence.tokens, cell.where))
             yield replace(sentence, row=cell.row)
 
 

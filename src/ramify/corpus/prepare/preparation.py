@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ramify.corpus.brackets import write_brackets
-from ramify.corpus.cleaning import WordRule, guess_word_rule, warn_of_absent_tags
+from ramify.corpus.cleaning import WordRule, guess_word_rule, warn_about_absent_tags
+from ramify.corpus.prepare.data_splits import block_splits
 from ramify.corpus.prepare.kinds import find_treebank
 from ramify.corpus.prepare.manifest import MADE_BY, MANIFEST
-from ramify.corpus.prepare.output import check_out, write_folder
-from ramify.corpus.prepare.passages import Corrupt, read_passages, uncut
+from ramify.corpus.prepare.passages import Corrupt, read_passages, whole_file
+from ramify.corpus.prepare.prepared_folder import check_out, write_folder
 from ramify.corpus.prepare.source import Source, SourceFile
-from ramify.corpus.prepare.splitting import block_splits
-from ramify.corpus.prepare.tally import Split, counted
+from ramify.corpus.prepare.split_counts import SplitCounts, count_splits
 from ramify.corpus.reading import SPLITS
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
@@ -27,7 +27,7 @@ from ramify.version import VERSION
 class Prepared:
     """What was done."""
 
-    splits: dict[str, Split]
+    splits: dict[str, SplitCounts]
     word_rule: WordRule
     source: Source
 
@@ -49,9 +49,9 @@ def prepare_treebank(
     """Leave `train.trees`, `dev.trees`, `test.trees` and `manifest.json` in the folder `out`.
 
     `kind` is wsj, ctb, spmrl, brackets, or `nltk:` and the name of a corpus, which needs no `path`. Traces are
-    removed, with the constituents that held nothing else; punctuation stays, and the manifest names the rule
-    by which words are told. Where that is guessed, `confirm` may refuse it. A corrupt tree is told to
-    `on_corrupt` and left out; if `strict` it is an error, and so is a treebank that is not complete.
+    removed, with the constituents that contain nothing else. Punctuation stays, and the manifest names the rule that
+    distinguishes words. If that rule is a guess, `confirm` may refuse it. A corrupt tree is reported to `on_corrupt`
+    and left out; if `strict` it is an error, and so is an incomplete treebank.
     """
     path, out = None if path is None else Path(path), Path(out)
     check_out(out, path, overwrite)
@@ -74,7 +74,7 @@ def prepare_treebank(
                 on_corrupt(str(item.error))
         on_file(number, len(source.files))
 
-    splits = counted(SPLITS, _dealt_out(items, source))
+    splits = count_splits(SPLITS, _assign_splits(items, source))
     for name in SPLITS:
         if not splits[name].kept:
             raise RamifyError(f"{path or kind}: no tree is left for {name}.trees; check that its files are there.")
@@ -83,7 +83,7 @@ def prepare_treebank(
     if source.word_rule is None and not confirm(rule, kept):
         raise RamifyError("Nothing was written; give the tags of leaves that are not words with --punctuation-tags.")
     if punctuation_tags is not None:
-        warn_of_absent_tags(rule, kept, str(path or kind))
+        warn_about_absent_tags(rule, kept, str(path or kind))
 
     outputs = {f"{name}.trees": _as_text(splits[name].kept) for name in SPLITS}
     manifest = {
@@ -112,14 +112,14 @@ def _read(data: bytes, file: SourceFile, source: Source) -> Iterator[Parse | Cor
     encoding = file.encoding(data)
     items: list[Parse | Corrupt] = []
     if source.margin_is_a_guess:
-        items = list(read_passages(data, file.name, uncut, encoding, source.line_filter))
+        items = list(read_passages(data, file.name, whole_file, encoding, source.line_filter))
     if not source.margin_is_a_guess or any(isinstance(item, Corrupt) for item in items):
         items = list(read_passages(data, file.name, source.cut, encoding, source.line_filter))
     for item in items:
         yield source.tidy(item) if source.tidy and isinstance(item, Parse) else item
 
 
-def _dealt_out(
+def _assign_splits(
     items: list[tuple[SourceFile, Parse | Corrupt]], source: Source
 ) -> Iterator[tuple[str, Parse | Corrupt]]:
     """Every tree with its split: that of its file, or by its number, for which corrupt ones count too."""

@@ -37,11 +37,11 @@ def posteriors_by_autograd(chart: Inside[Kind], pcfg: Kind) -> tuple[Tensor, Ten
     log_z, symbols = chart(pcfg, scores, words)
     possible = log_z > -torch.inf
     total = torch.where(possible, log_z, 0).sum()
-    wanted = [words, scores, *symbols.values()]
+    inputs = [words, scores, *symbols.values()]
     if total.requires_grad and bool(possible.any()):
-        gradients = torch.autograd.grad(total, wanted, materialize_grads=True)
+        gradients = torch.autograd.grad(total, inputs, materialize_grads=True)
     else:
-        gradients = tuple(torch.zeros_like(t) for t in wanted)
+        gradients = tuple(torch.zeros_like(t) for t in inputs)
     tags, spans, *labels = gradients
     return log_z.detach(), tags, spans, dict(zip(symbols, labels, strict=True))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ramify.corpus.vocabulary import UnknownCount
-from ramify.naming import CONFIG
+from ramify.model_names import CONFIG
 from ramify.storage.files import write_atomically
 from ramify.storage.model_files import CARD, COMPRESSED
 

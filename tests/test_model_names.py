@@ -15,11 +15,11 @@ from types import SimpleNamespace
 import pytest
 
 import ramify
-from ramify import hub, naming
+from ramify import hub, model_names
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.naming import kind_of, resolve, split_name
-from ramify.parser.compressing import compressed, save_compressed
+from ramify.model_names import resolve, split_name, system_kind
+from ramify.parser.compression import compress, save_compressed
 from tests.command import ramify as command
 
 SENTENCE = "the dog saw a cat"
@@ -32,7 +32,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = [parse.words for parse in builtin_treebank(0, 200, 0, 0)["train"]]
     for seed, name in enumerate(("other", "source")):
         ramify.fit(words, nonterminals=3, preterminals=4, rank=5, epochs=1, seed=seed).save(place / name)
-    save_compressed(place / "source", compressed(ramify.load(place / "source")), place / "bundled" / "en")
+    save_compressed(place / "source", compress(ramify.load(place / "source")), place / "bundled" / "en")
     (place / "bundled" / "en" / "README.md").write_text("# English, for tests\n\nA card.\n")
     return place
 
@@ -40,12 +40,12 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def here(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder to be in, with one bundled model."""
-    monkeypatch.setattr(naming, "BUNDLED", models / "bundled")
+    monkeypatch.setattr(model_names, "BUNDLED", models / "bundled")
     monkeypatch.chdir(tmp_path)
-    naming._note_hidden.cache_clear()
-    hub.fetched.cache_clear()
+    model_names._note_hidden.cache_clear()
+    hub.download.cache_clear()
     yield tmp_path
-    hub.fetched.cache_clear()
+    hub.download.cache_clear()
 
 
 def tree_of(model: str | Path) -> str:
@@ -57,7 +57,7 @@ def test_a_bundled_model_is_found_by_its_name(models, here):
     assert str(ramify.load("en").parse(SENTENCE)) == str(ramify.load(models / "bundled" / "en").parse(SENTENCE))
     assert tree_of("en") == tree_of(models / "bundled" / "en") != ""
     assert split_name("mine=en") == ("mine", models / "bundled" / "en")
-    assert kind_of("en") == "model"
+    assert system_kind("en") == "model"
     (here / "en").mkdir()  # a folder of texts, say
     assert resolve("en") == models / "bundled" / "en"
 
@@ -92,7 +92,7 @@ def test_a_folder_of_that_name_comes_first_and_a_note_says_so(models, here):
     with pytest.warns(RamifyWarning, match="the model in .* is used, and not the bundled model"):
         assert resolve("en") == Path("en")
     assert resolve("en") == Path("en")  # said once
-    naming._note_hidden.cache_clear()
+    model_names._note_hidden.cache_clear()
     found = command("parse", "-m", "en", given=SENTENCE)
     assert found.stdout == tree_of(models / "other")
     assert found.stderr.count("not the bundled model") == 1
@@ -112,11 +112,11 @@ def test_an_unknown_name_lists_the_bundled_ones():
     with pytest.raises(RamifyError, match="bundled models are en"):
         ramify.load("de")
     with pytest.raises(RamifyError, match="bundled models en"):
-        kind_of("de")
+        system_kind("de")
 
 
 def test_without_bundled_models_none_are_listed(here, monkeypatch):
-    monkeypatch.setattr(naming, "BUNDLED", here / "nothing")
+    monkeypatch.setattr(model_names, "BUNDLED", here / "nothing")
     with pytest.raises(RamifyError, match=r"de: this model folder does not exist; check the name"):
         ramify.load("de")
     assert command("models").stderr == "This installation has no bundled models.\n"
@@ -238,7 +238,7 @@ def test_without_its_library_the_hub_is_refused(monkeypatch):
 
 def test_names_are_resolved_without_torch():
     code = (
-        "import sys; from ramify.naming import resolve; resolve('en'); "
+        "import sys; from ramify.model_names import resolve; resolve('en'); "
         "print(*(name in sys.modules for name in ('torch', 'huggingface_hub')))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)

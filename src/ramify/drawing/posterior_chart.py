@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.drawing.measure import is_right_to_left, text_width
-from ramify.drawing.svg import Picture, direction_of, in_brief, shown, text_element
+from ramify.drawing.svg import Picture, abbreviated, direction_of, escaped, text_element
 from ramify.printing import printable
 
 _CELL = 20.0
@@ -93,7 +93,7 @@ class ChartGrid:
     def cell(self, span: tuple[int, int], posterior: float, is_constituent: bool) -> str:
         """A span, coloured by its posterior, with a frame if it is a constituent."""
         start, end = span
-        about = f"{shown(in_brief(self.words[start:end]))}\nposterior {posterior:.3f}"
+        about = f"{escaped(abbreviated(self.words[start:end]))}\nposterior {posterior:.3f}"
         frame = self._rectangle("chosen", start, end, end) + "/>" if is_constituent else ""
         opacity = min(max(posterior, 0.0), 1.0)
         ground = self._rectangle("shade", start, end, end) + f' fill-opacity="{opacity:.3f}"/>'

@@ -17,11 +17,11 @@ from ramify.structures.pcfg import Rule, Rules
 
 BLOCK_NUMBERS = 2**26
 """So many word probabilities (256 MB) are looked at together."""
-MOST_SOLVED = 8192
+MAX_SOLVED = 8192
 """Expected uses are the solution of as many equations as there are nonterminals, at most this many."""
-MOST_COMPARED = 8192
+MAX_COMPARED = 8192
 """Rules are compared by the products of all pairs of rank components, at most this many."""
-MOST_EXPECTED = 1e5
+MAX_EXPECTED = 1e5
 """Rules are rounded to about a millionth: derivations expected to be longer than this may as well have no end."""
 
 
@@ -52,19 +52,19 @@ class RuleLookup:
     def cosine(self) -> float | None:
         """The mean cosine between the rules of two nonterminals; near 1, most symbols have become alike.
 
-        None with a single nonterminal, or with more than `MOST_COMPARED` components.
+        None with a single nonterminal, or with more than `MAX_COMPARED` components.
         """
-        return None if (self._rules.rank or 0) > MOST_COMPARED else self._rules.rule_cosine()
+        return None if (self._rules.rank or 0) > MAX_COMPARED else self._rules.rule_cosine()
 
     @torch.no_grad()
     def expected_uses(self) -> ExpectedUses | None:
         """The least solution of e = root + e M, M[A, B] the number of Bs that A is expected to have as children.
 
         None where there is no such solution, because derivations are expected to go on for ever, or where they are so
-        long (`MOST_EXPECTED`) that rounding may have made them end; or with more than `MOST_SOLVED` nonterminals.
+        long (`MAX_EXPECTED`) that rounding may have made them end; or with more than `MAX_SOLVED` nonterminals.
         """
         n = self.nonterminals
-        if n > MOST_SOLVED:
+        if n > MAX_SOLVED:
             return None
         children = self._rules.expected_children()  # (n, m)
         root = self._rules.root.double().exp()
@@ -75,7 +75,7 @@ class RuleLookup:
         sizes = torch.linalg.lu_solve(factors, pivots, torch.ones_like(root)[:, None])[:, 0]
         # Nonterminals expected in a derivation from each: s = 1 + M s. If all of s and of s - M s are above zero, M's
         # spectral radius is at most 1 - 1 / max(s) (Berman and Plemmons 1994, ch. 6), which rounding must not decide.
-        if not bool(((sizes > 0) & (sizes - among @ sizes > 0) & (sizes < MOST_EXPECTED)).all()):
+        if not bool(((sizes > 0) & (sizes - among @ sizes > 0) & (sizes < MAX_EXPECTED)).all()):
             return None
         uses = torch.linalg.lu_solve(factors, pivots, root[:, None], adjoint=True)[:, 0]
         uses = torch.where(reached, uses.clamp(min=0), 0.0)  # not -0.0

@@ -1,4 +1,4 @@
-"""The folder that is left: written aside and put in place whole."""
+"""The prepared folder: written under a temporary name, then moved into place as a whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ramify.corpus.prepare.manifest import MANIFEST, read_manifest
 from ramify.errors import RamifyError
-from ramify.storage.files import contents, partial_of
+from ramify.storage.files import folder_contents, partial_path
 from ramify.storage.locks import locked_file, locked_folder
 
 
@@ -18,7 +18,7 @@ def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
         raise RamifyError(f"{out}: this is the treebank itself; give another folder.")
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: this is a file; give the name of a folder.")
-    if not contents(out, ()):
+    if not folder_contents(out, ()):
         return
     if not overwrite:
         raise RamifyError(f"{out}: this folder is not empty; give another one, or --overwrite to prepare it again.")
@@ -37,14 +37,14 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
     try:
         if not out.is_dir():
             out.parent.mkdir(parents=True, exist_ok=True)
-        with locked_folder(out) if out.is_dir() else locked_file(partial_of(out), out):
+        with locked_folder(out) if out.is_dir() else locked_file(partial_path(out), out):
             # A folder that is there may be a link to another disk, or the one we stand in.
             aside = out / name if out.is_dir() else out.with_name(name)
             aside.mkdir()
             try:
                 for name, content in files.items():
                     (aside / name).write_bytes(content)
-                _put_in_place(aside, out, files)
+                _move_into_place(aside, out, files)
             finally:
                 if aside.exists():
                     for name in files:
@@ -54,9 +54,9 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
         raise RamifyError(f"{out}: cannot be written ({error.strerror}); check the path and the disk.") from error
 
 
-def _put_in_place(aside: Path, out: Path, files: Mapping[str, bytes]) -> None:
+def _move_into_place(aside: Path, out: Path, files: Mapping[str, bytes]) -> None:
     if out.is_dir():
-        # The manifest goes last: until then its checksums tell that the folder is being replaced.
+        # The manifest goes last: until then its checksums show that the folder is being replaced.
         for name in sorted(files, key=lambda name: name == MANIFEST):
             (aside / name).replace(out / name)
         return

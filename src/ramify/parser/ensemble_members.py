@@ -18,12 +18,12 @@ from ramify.errors import RamifyError
 from ramify.evaluation.failures import Failure
 from ramify.evaluation.spans import Spans
 from ramify.evaluation.tree_lookup import TreeLookup
-from ramify.naming import kind_of, split_name
-from ramify.parser.base import TreeParser
+from ramify.model_names import split_name, system_kind
 from ramify.parser.loading import load
+from ramify.parser.tree_parser import TreeParser
 from ramify.storage.ensemble_folder import checksum_of
 
-GivenMember = str | Path | TreeParser
+MemberInput = str | Path | TreeParser
 """A parser, a model folder, or a file of trees"""
 
 
@@ -107,18 +107,18 @@ def table_of(spans: Spans, length: int) -> NDArray[np.float32]:
     return table
 
 
-def open_member(given: GivenMember, device: str = "auto") -> Member:
+def open_member(member: MemberInput, device: str = "auto") -> Member:
     """From `PATH` or `NAME=PATH` of a model folder, a file of rules or a file of trees, or from a parser."""
-    if isinstance(given, TreeParser):
-        return ModelMember(given, repr(given))
-    check_member(given)
-    name, path = split_name(str(given))
-    if kind_of(str(given)) == "predicted":
+    if isinstance(member, TreeParser):
+        return ModelMember(member, repr(member))
+    check_member(member)
+    name, path = split_name(str(member))
+    if system_kind(str(member)) == "predicted":
         return TreesMember(path, name or path.name)
     return ModelMember(load(path, device), name or path.name, checksum_of(path))
 
 
-def check_member(given: GivenMember) -> None:
+def check_member(member: MemberInput) -> None:
     """Refuse a name that is neither a model nor a file of trees."""
-    if not isinstance(given, TreeParser) and kind_of(str(given)) == "baseline":
-        raise RamifyError(f"{given}: is neither a model folder nor a file of trees; check the name.")
+    if not isinstance(member, TreeParser) and system_kind(str(member)) == "baseline":
+        raise RamifyError(f"{member}: is neither a model folder nor a file of trees; check the name.")

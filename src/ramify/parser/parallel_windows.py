@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ramify.parser.analysis import Analysis
-from ramify.runtime.compilation import loops_are_spared
-from ramify.runtime.threads import Begun
+from ramify.runtime.compilation import loops_are_postponed
+from ramify.runtime.threads import BackgroundCall
 
 WINDOWS_AHEAD = 2
 """How many windows are parsed while the results of an earlier one are used"""
@@ -26,12 +26,12 @@ class Window:
     """Whether no further sentence is ready, so that reading on would mean waiting"""
 
 
-def in_order(windows: Iterable[Window], in_threads: bool) -> Iterator[Analysis]:
+def results_in_order(windows: Iterable[Window], in_threads: bool) -> Iterator[Analysis]:
     """The results of all batches in the order of the sentences, later windows under way in other threads.
 
     What goes wrong while windows are read is raised after the results of those before it.
     """
-    waiting: deque[tuple[int, list[Begun[Iterable[tuple[int, Analysis]]]]]] = deque()
+    waiting: deque[tuple[int, list[BackgroundCall[Iterable[tuple[int, Analysis]]]]]] = deque()
     stream, failure = iter(windows), None
     try:
         while failure is None:
@@ -41,13 +41,13 @@ def in_order(windows: Iterable[Window], in_threads: bool) -> Iterator[Analysis]:
                 window, failure = None, error
             if window is None:
                 break
-            # Whether loops are spared holds for one window, and the next one may end it.
-            if not in_threads or loops_are_spared():
+            # This holds for one window only: the next one may need the loops.
+            if not in_threads or loops_are_postponed():
                 while waiting:
                     yield from _results(*waiting.popleft())
-                yield from _in_places(window.size, (found for batch in window.batches for found in batch()))
+                yield from _by_position(window.size, (found for batch in window.batches for found in batch()))
                 continue
-            waiting.append((window.size, list(map(Begun, window.batches))))
+            waiting.append((window.size, list(map(BackgroundCall, window.batches))))
             while waiting and (window.is_last or len(waiting) > WINDOWS_AHEAD):
                 yield from _results(*waiting.popleft())
         while waiting:
@@ -60,10 +60,10 @@ def in_order(windows: Iterable[Window], in_threads: bool) -> Iterator[Analysis]:
                 batch.cancel()
 
 
-def _results(size: int, batches: Iterable[Begun[Iterable[tuple[int, Analysis]]]]) -> Iterator[Analysis]:
-    return _in_places(size, (found for batch in batches for found in batch.result()))
+def _results(size: int, batches: Iterable[BackgroundCall[Iterable[tuple[int, Analysis]]]]) -> Iterator[Analysis]:
+    return _by_position(size, (found for batch in batches for found in batch.result()))
 
 
-def _in_places(size: int, results: Iterable[tuple[int, Analysis]]) -> Iterator[Analysis]:
+def _by_position(size: int, results: Iterable[tuple[int, Analysis]]) -> Iterator[Analysis]:
     found = dict(results)
     return (found[place] for place in range(size))

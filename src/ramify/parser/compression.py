@@ -15,16 +15,16 @@ from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.models.td_pcfg import TDPCFG
 from ramify.parser.parser import Parser
-from ramify.storage.card import write_card
+from ramify.storage.model_card import write_card
 from ramify.storage.model_files import COMPRESSED, checksum, read_config
 from ramify.structures.low_rank import LowRankRules
 
-DRAWN, LONGEST_DRAWN = 200, 40
+SAMPLE_SIZE, LONGEST_SAMPLE = 200, 40
 """Sentences drawn from the grammar to compare two versions of it on"""
 
 
 @torch.no_grad()
-def compressed(parser: Parser) -> Parser:
+def compress(parser: Parser) -> Parser:
     """The same grammar, to float16, as a TD-PCFG, which normalises its probabilities when it is loaded.
 
     In each distribution the largest logit is 0, because float16 is most exact near 0: a probability within e^-8 of the
@@ -68,7 +68,7 @@ def _rounded(log_probabilities: Tensor, dim: int) -> Tensor:
 
 
 def save_compressed(source: Path, parser: Parser, folder: Path, overwrite: bool = False) -> None:
-    """Leave what `compressed` made of the model in `source` in a folder, with a card."""
+    """Leave what `compress` made of the model in `source` in a folder, with a card."""
     assert parser.description is not None
     first = {"model": str(read_config(source)["model"]), "sha256": checksum(source)}
     parser.description = {COMPRESSED: first, **parser.description}  # unless that one was compressed already
@@ -77,7 +77,7 @@ def save_compressed(source: Path, parser: Parser, folder: Path, overwrite: bool 
 
 
 @dataclass(frozen=True)
-class Likeness:
+class ParserComparison:
     """How two parsers compare on the same sentences."""
 
     sentences: int
@@ -88,7 +88,7 @@ class Likeness:
     """The largest difference of log p(w) of a sentence, in nats per word"""
 
 
-def likeness(one: Parser, other: Parser, sentences: Sequence[Sentence]) -> Likeness:
+def compare_parsers(one: Parser, other: Parser, sentences: Sequence[Sentence]) -> ParserComparison:
     """Of the trees and probabilities that two parsers give sentences, given as their words alone."""
     agreement = MemberAgreement(["one", "other"])
     same, largest = 0, 0.0
@@ -98,9 +98,9 @@ def likeness(one: Parser, other: Parser, sentences: Sequence[Sentence]) -> Liken
         if np.isfinite([a.log_probability, b.log_probability]).all():
             largest = max(largest, abs(a.log_probability - b.log_probability) / max(len(a.parse), 1))
     f1 = float(agreement.table[0, 1]) if agreement.sentences else 100.0
-    return Likeness(len(sentences), same, f1, largest)
+    return ParserComparison(len(sentences), same, f1, largest)
 
 
-def drawn_sentences(parser: Parser) -> list[Sentence]:
-    """Sentences that the grammar itself makes, for when there are no others."""
-    return [Sentence.from_tokens(parse.words) for parse in parser.generate(DRAWN, max_length=LONGEST_DRAWN)]
+def sample_sentences(parser: Parser) -> list[Sentence]:
+    """Sentences drawn from the grammar, for when there is no text."""
+    return [Sentence.from_tokens(parse.words) for parse in parser.generate(SAMPLE_SIZE, max_length=LONGEST_SAMPLE)]

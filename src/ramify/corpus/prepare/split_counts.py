@@ -18,7 +18,7 @@ _TRACES = WordRule(removed=frozenset({TRACE_TAG}))
 
 
 @dataclass
-class Split:
+class SplitCounts:
     """The trees of one split that are kept, and what became of the others."""
 
     kept: list[Parse] = field(default_factory=list)
@@ -55,9 +55,9 @@ class Split:
         }
 
 
-def counted(splits: Iterable[str], items: Iterable[tuple[str, Parse | Corrupt]]) -> dict[str, Split]:
+def count_splits(splits: Iterable[str], items: Iterable[tuple[str, Parse | Corrupt]]) -> dict[str, SplitCounts]:
     """Every tree in its split."""
-    tallies = {name: Split() for name in splits}
+    counts = {name: SplitCounts() for name in splits}
     for name, item in items:
-        tallies[name].add(item)
-    return tallies
+        counts[name].add(item)
+    return counts

@@ -9,7 +9,7 @@ _ASCII = str.maketrans({"≤": "<=", "±": "+-", "→": "->"})
 _LINES = "─│┌┐┬┴┼"
 
 
-def shown(text: str) -> str:
+def ascii_if_needed(text: str) -> str:
     """Our own `text`, in ASCII if need be; not for the words of a user, which must stay what they are."""
     return text if _can_show(text) else text.translate(_ASCII)
 

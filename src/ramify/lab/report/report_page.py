@@ -90,7 +90,7 @@ class Page:
         }
 
     def as_html(self) -> str:
-        """Style and figures are in the page, and it asks no network for anything."""
+        """Style and figures are embedded, so the page loads nothing from the network."""
         style = files("ramify.lab.report").joinpath("templates", "page.css").read_text(encoding="utf-8")
         return render("report/templates/page.html", style=style, generator=GENERATOR, **self.values())
 
@@ -107,7 +107,7 @@ def table_latex(exhibit: Exhibit) -> str:
     return render("report/templates/table.tex", exhibit=exhibit, table=exhibit.table)
 
 
-NOT_A_RIVAL = "oracle"
+NOT_COMPARED = "oracle"
 """The baseline that looks at the gold trees"""
 
 
@@ -121,7 +121,7 @@ def summary(study: Collection) -> str:
         baseline = _best_baseline(study, data)
         beside = f"; the best baseline, {baseline[0]}, has {baseline[1]:.1f}" if baseline else ""
         sentences.append(f"On {data}, {model} has the highest S-F1, {f1.mean:.1f}{deviation} percent{beside}.")
-    compared = [f1.mean > rival[1] for data, (_, f1) in best.items() if (rival := _best_baseline(study, data))]
+    compared = [f1.mean > other[1] for data, (_, f1) in best.items() if (other := _best_baseline(study, data))]
     if len(compared) > 1:
         sentences.append(f"The best model beats the best baseline on {sum(compared)} of {len(compared)} treebanks.")
     return " ".join(sentences)
@@ -134,7 +134,7 @@ def _best_model(study: Collection, data: str) -> tuple[str, Spread] | None:
 
 
 def _best_baseline(study: Collection, data: str) -> tuple[str, float] | None:
-    found = [(r.model, r.f1) for r in study.baselines(data) if r.model != NOT_A_RIVAL]
+    found = [(r.model, r.f1) for r in study.baselines(data) if r.model != NOT_COMPARED]
     return max(found, key=lambda each: each[1], default=None)
 
 

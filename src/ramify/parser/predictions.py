@@ -10,18 +10,18 @@ import numpy as np
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
-from ramify.decoding.dependencies import HeadDecoder
+from ramify.decoding.heads import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.baselines import baseline_predictions, check_baseline
 from ramify.evaluation.calibration import Reliability, reliability_counts
 from ramify.evaluation.dependencies import NO_HEAD, GoldHeads, HeadPrediction
-from ramify.evaluation.failures import Failure, by_reason
+from ramify.evaluation.evaluation import Evaluation, mean_of_runs, score
+from ramify.evaluation.failures import Failure, group_by_reason
 from ramify.evaluation.gold import Gold, Prediction, load_gold
-from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
-from ramify.parser.base import TreeParser
 from ramify.parser.ensemble import Ensemble, add_agreement
+from ramify.parser.tree_parser import TreeParser
 
 NO_HEADS = "{} has no heads; score it against bracketed trees, or train a family with heads."
 
@@ -92,7 +92,7 @@ def predict(
         log_probabilities if parser.has_likelihood else None,
         Reliability.of(counts) if counts.ndim else None,
         parser.coverage(sentences, log_probabilities, too_long) if with_coverage else None,
-        failures=by_reason(failures, (place + 1 for place in gold.places)),
+        failures=group_by_reason(failures, (place + 1 for place in gold.places)),
         in_log_space=in_log_space,
         agreement=None if agreement is None else agreement.as_record(),
         rule_cosine=parser.rule_cosine() if with_coverage else None,
@@ -122,7 +122,7 @@ def predict_heads(
         failures.append(analysis.failure)
         in_log_space += analysis.in_log_space
         on_sentence()
-    by_failure = by_reason(failures, (place + 1 for place in words.places))
+    by_failure = group_by_reason(failures, (place + 1 for place in words.places))
     how = decoder if heads == "projective" else f"{decoder}, {heads}"
     return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space, _options(branching_prior))
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ramify.errors import RamifyError
-from ramify.naming import split_name
+from ramify.model_names import split_name
 from ramify.parser import Ensemble, Parser, load
-from ramify.parser.base import TreeParser
+from ramify.parser.tree_parser import TreeParser
 from ramify.printing import printable
 from ramify.serve.glossary import Glossary, Text
 from ramify.serve.limits import RefusedError
@@ -26,14 +26,14 @@ _WORDS_OF_EXAMPLE = range(6, 15)
 
 
 @dataclass(eq=False)
-class Served:
+class ServedModel:
     """One model."""
 
     name: str
     parser: TreeParser
     text: Text | None = None
     """What its glossary takes typical phrases from"""
-    given_example: str | None = None
+    own_example: str | None = None
     _describing: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
@@ -46,7 +46,7 @@ class Served:
 
     @cached_property
     def decoders(self) -> tuple[str, ...]:
-        """Those that the model can have."""
+        """Those that the model supports."""
         return self.parser.decoders()
 
     def glossary(self) -> Glossary:
@@ -57,14 +57,14 @@ class Served:
     @cached_property
     def _glossary(self) -> Glossary:
         if not isinstance(self.parser, Parser):
-            raise RamifyError(f"{self.name}: is an average of several parsers, which has no rules of its own.")
+            raise RamifyError(f"{self.name}: is an average of several parsers, which has no rules.")
         return Glossary.of(self.parser, self.name, self.text)
 
     @cached_property
     def example(self) -> str:
         """A sentence to begin with: one whose words it knows, else one drawn from the grammar."""
-        if self.given_example is not None:
-            return self.given_example
+        if self.own_example is not None:
+            return self.own_example
         for sentence in EXAMPLES:
             if not isinstance(self.parser, Parser):
                 return sentence
@@ -82,20 +82,20 @@ class Served:
             return
 
 
-class Shelf:
-    """All models of a server; the first is the one that requests get which name none."""
+class ServedModels:
+    """All models of a server; requests that name no model get the first."""
 
-    def __init__(self, models: Sequence[Served]) -> None:
+    def __init__(self, models: Sequence[ServedModel]) -> None:
         if not models:
             raise RamifyError("A server needs a model; give at least one.")
         self.models = {model.name: model for model in models}
         if len(self.models) < len(models):
             raise RamifyError("Two models have the same name; give them others with -m NAME=FOLDER.")
 
-    def __iter__(self) -> Iterator[Served]:
+    def __iter__(self) -> Iterator[ServedModel]:
         return iter(self.models.values())
 
-    def find(self, name: str | None) -> Served:
+    def find(self, name: str | None) -> ServedModel:
         """The model of this name; without a name the first one."""
         if name is None:
             return next(iter(self))
@@ -105,14 +105,14 @@ class Shelf:
         return self.models[name]
 
 
-def load_shelf(given: Sequence[str], device: str = "auto") -> Shelf:
+def load_served_models(models: Sequence[str], device: str = "auto") -> ServedModels:
     """Models by folder or NAME=FOLDER; without a name it is the folder's."""
-    found: list[Served] = []
-    for text in given:
+    found: list[ServedModel] = []
+    for text in models:
         name, path = split_name(text)
         name = printable(name or path.resolve().name)
-        taken = [each.name for each in found]
-        if name in taken:
-            name = next(f"{name} #{number}" for number in range(2, len(taken) + 3) if f"{name} #{number}" not in taken)
-        found.append(Served(name, load(path, device)))
-    return Shelf(found)
+        names = [each.name for each in found]
+        if name in names:
+            name = next(f"{name} #{number}" for number in range(2, len(names) + 3) if f"{name} #{number}" not in names)
+        found.append(ServedModel(name, load(path, device)))
+    return ServedModels(found)

@@ -18,12 +18,12 @@ from ramify.errors import RamifyError
 from ramify.evaluation.failures import Failure
 from ramify.models.batches import fits
 from ramify.parser.analysis import Analysis, heads_with_punctuation, with_punctuation
-from ramify.parser.base import GivenSentence, TreeParser, check_positive
+from ramify.parser.kept_columns import with_columns
 from ramify.parser.parser import Parser
-from ramify.parser.rows import with_columns
+from ramify.parser.tree_parser import SentenceInput, TreeParser, check_positive
 from ramify.structures.fallback import reliable_log_partition
 
-EXACT = ("mbr", "viterbi")
+ALLOWED_DECODERS = ("mbr", "viterbi")
 """Values of `--decoder` that go with the k best trees: its default, and the one that finds the first of them"""
 
 
@@ -71,7 +71,7 @@ class BestParses:
 
 def best_many(
     parser: TreeParser,
-    sentences: Iterable[GivenSentence | Pause],
+    sentences: Iterable[SentenceInput | Pause],
     count: int,
     max_length: int | None = None,
     decoder: str = "viterbi",
@@ -82,7 +82,7 @@ def best_many(
     """
     check_positive("best", count)
     check_positive("max_length", max_length)
-    if decoder not in EXACT:
+    if decoder not in ALLOWED_DECODERS:
         raise RamifyError(
             f"--best lists the most probable trees, which the decoder {decoder} does not find; leave it out."
         )

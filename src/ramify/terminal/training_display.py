@@ -132,7 +132,7 @@ class _Pace:
         self._steps = 0
 
     def measure(self, done: float) -> bool:
-        """Take note of a step, after which `done` epochs are done; whether this is when the pace becomes known."""
+        """Record a step, after which `done` epochs are done; true when the pace becomes known."""
         now = self.clock()
         if not self._steps:
             self._began = done, now
