@@ -276,5 +276,6 @@ def test_two_machines_give_the_bits_of_one(text, alone, tmp_path, killed):
             workers(started[idle]).popitem()[1].kill()
         errors = [process.communicate(timeout=300)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0], errors
+    assert any("exitcode: -9" in error for error in errors) == killed
     (written,) = [path for host in machines if (path := tmp_path / host.name / "runs" / "large").exists()]
     same(written, alone)

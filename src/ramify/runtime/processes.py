@@ -9,6 +9,8 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -121,7 +123,8 @@ def joined() -> World:
     if not distributed.is_initialized():
         nccl = torch.cuda.is_available() and distributed.is_nccl_available()
         try:
-            distributed.init_process_group("cpu:gloo,cuda:nccl" if nccl else "gloo", timeout=PATIENCE)
+            with _default_signals():
+                distributed.init_process_group("cpu:gloo,cuda:nccl" if nccl else "gloo", timeout=PATIENCE)
         except (RuntimeError, ValueError) as error:
             raise RamifyError(
                 f"The processes of this job cannot reach each other ({_first_line(error)}); check the options of "
@@ -134,6 +137,20 @@ def joined() -> World:
         int(os.environ.get("LOCAL_RANK", "0")),
         int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")),
     )
+
+
+@contextmanager
+def _default_signals() -> Iterator[None]:
+    """A signal ends the process at once: Python's handlers do not run while it waits for others in compiled code."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _leave() -> None:
