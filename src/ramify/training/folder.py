@@ -88,7 +88,7 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
         raise RamifyError(
             f"{out}: this run was started by a version that reads the data differently; resume with that version."
         )
-    if before.get("threads") != now["threads"]:
+    if before.get("threads") != now["threads"] and now["settings"]["gradient_groups"] == 1:
         warnings.warn(
             f"the run started with {before.get('threads')} threads and continues with {now['threads']}, so the "
             "result may "

@@ -31,15 +31,15 @@ class Guidance:
     settings: Settings
     teachers: SpanScores | None = None
 
-    def span_scores(self, places: Sequence[int], epoch: int) -> Tensor | None:
+    def span_scores(self, places: Sequence[int], epoch: int, device: torch.device | None = None) -> Tensor | None:
         """(B, N+1, N+1) of sentences of one length; None where nothing guides, so that all scores are zero."""
-        strength = self.settings.focus_in(epoch)
-        taught = strength * self.teachers.of(places) if self.teachers is not None and strength else None
-        penalty = self.settings.crossing_penalty
-        if not penalty or not any(self.sentences[place].breaks for place in places):
-            return taught
-        crossing = np.stack(
-            [crossing_spans(len(each), each.breaks) for each in map(self.sentences.__getitem__, places)]
-        )
-        scores = torch.from_numpy(crossing).float().mul_(-penalty)
-        return scores if taught is None else taught + scores
+        strength, penalty = self.settings.focus_in(epoch), self.settings.crossing_penalty
+        scores = None
+        if self.teachers is not None and strength:
+            scores = strength * self.teachers.of(places)
+        sentences = [self.sentences[place] for place in places]
+        if penalty and any(sentence.breaks for sentence in sentences):
+            crossing = np.stack([crossing_spans(len(sentence), sentence.breaks) for sentence in sentences])
+            penalties = torch.from_numpy(crossing).float().mul_(-penalty)
+            scores = penalties if scores is None else scores + penalties
+        return None if scores is None else scores.to(device)

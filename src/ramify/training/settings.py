@@ -46,6 +46,9 @@ class Settings(ModelOptions):
     epochs: int = setting(10, "Passes through the training sentences.", by_text=True)
     batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.", by_text=True)
     batch_tokens: int | None = setting(None, "Words per training step, instead of --batch-size \\[default: not used].")
+    gradient_groups: int | None = setting(
+        None, "Groups of a batch whose gradients are summed in a fixed order \\[default: 1; under torchrun 4]."
+    )
     learning_rate: float = setting(0.002, "Learning rate of Adam.")
     decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
     max_length: int = setting(40, "Longest training sentence, in words; dev and test sentences can be longer.")
@@ -112,6 +115,7 @@ class Settings(ModelOptions):
             "epochs",
             "batch_size",
             "batch_tokens",
+            "gradient_groups",
             "vocabulary",
             "min_count",
         ):
@@ -273,7 +277,7 @@ def load_settings(
 
 def recorded_settings(record: dict[str, Any]) -> Settings:
     """The settings of an earlier run from its config; those that did not exist yet are as they were in effect."""
-    known = {"punctuation_penalty": 0.0, **record}
+    known = {"gradient_groups": 1, "punctuation_penalty": 0.0, **record}
     if known.get("batch_tokens") is not None:
         known.pop("batch_size", None)  # which was recorded at its default
     return load_settings(None, known)
