@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from ramify.errors import Stopped
 from ramify.runtime.memory import importing, keep_freed_memory
+from ramify.runtime.processes import is_first_failure, launched_rank
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:
@@ -29,7 +30,9 @@ def main() -> None:
 
         run()
     except Stopped as stop:
-        sys.stderr.write(f"{stop}\n")
+        is_first_failure()  # so that other processes of the job do not report that they lost this one
+        if launched_rank() == 0:
+            sys.stderr.write(f"{stop}\n")
         sys.exit(stop.exit_code)
 
 
