@@ -20,15 +20,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import ramify as package
-from ramify.cli.output import LineOutput
+from ramify.cli.line_output import LineOutput
 from ramify.corpus.brackets import read_brackets, write_brackets
 from ramify.corpus.builtin import builtin_treebank
-from ramify.corpus.guessing import warn_of_tree
-from ramify.corpus.lines import decoded_lines
+from ramify.corpus.guessing import warn_about_tree
+from ramify.corpus.lines import read_text_lines
 from ramify.corpus.reading import read_sentences
 from ramify.corpus.streaming import SentenceStream
 from ramify.corpus.text import TextRules
-from ramify.corpus.tree import parse_from
+from ramify.corpus.tree import make_parse
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.alignment import read_prediction
 from ramify.evaluation.gold import load_gold
@@ -98,7 +98,7 @@ def test_a_pipe_gets_what_a_file_gets(place: Path, tmp_path: Path) -> None:
         out = tmp_path / form
         assert ramify("parse", "-m", place / "model", text, "--format", form, "--out", out).returncode == 0
         assert content == out.read_bytes(), form
-    lines = decoded_lines(found["brackets"].splitlines(True), "piped")
+    lines = read_text_lines(found["brackets"].splitlines(True), "piped")
     words = [tree.words for tree in read_brackets(lines, "piped")]
     assert words[1] == ("the", "dog", "saw", "\x1b[31mred\x1b[0m")
     expected = [sentence.tokens for sentence in SentenceStream(text, "text", TextRules(), None)]
@@ -145,7 +145,7 @@ def trees(draw: st.DrawFn):
 @example((["\x85", "\u2028", "\x1c"], ["T-0"] * 3, [(0, 3)], ["NT-0"]))
 def test_every_tree_that_is_written_is_read_back(tmp_path_factory, tree) -> None:
     words, tags, spans, labels = tree
-    parse = parse_from(words, tags, spans, labels)
+    parse = make_parse(words, tags, spans, labels)
     try:
         written = write_brackets(parse)
     except RamifyError:
@@ -157,7 +157,7 @@ def test_every_tree_that_is_written_is_read_back(tmp_path_factory, tree) -> None
 
     path = tmp_path_factory.mktemp("trees") / "tree"
     path.write_bytes(written.encode() + b"\n")
-    expected = parse_from(escaped(words), escaped(tags), parse.spans.tolist(), escaped(parse.labels))
+    expected = make_parse(escaped(words), escaped(tags), parse.spans.tolist(), escaped(parse.labels))
     assert read_sentences(path, "brackets").parses == [expected]
     if all(label.isascii() and label.isalnum() for label in (*tags, *labels)):
         assert read_sentences(path).parses == [expected]
@@ -289,7 +289,7 @@ def test_a_tree_among_lines_of_text_is_noticed_once(tmp_path: Path, line: str) -
     "line", ["( see ( smith 2010 ) )", "(he laughed)", "(see (smith 2010)) for more", "a (S (A b))"]
 )
 def test_text_with_brackets_is_not_taken_for_a_tree(line: str) -> None:
-    assert not warn_of_tree(line, "here")
+    assert not warn_about_tree(line, "here")
 
 
 PROSE = "Mr. Jones saw a dog. It slept.\nThe dog was\nold.\n\nHe left. She saw it.\n" * 30
@@ -356,7 +356,9 @@ def test_a_resumed_parse_has_the_bytes_of_an_unbroken_one(place: Path, tmp_path:
 
 @pytest.mark.parametrize(("left", "kept"), [(0, 0), (1023, 0), (1024, 1024), (1500, 1024), (2048, 2048)])
 def test_only_whole_groups_of_lines_are_resumed(tmp_path: Path, monkeypatch, left: int, kept: int) -> None:
-    monkeypatch.setattr("ramify.cli.output._CHUNK", 1000)  # so that groups end in the middle of what is read at once
+    monkeypatch.setattr(
+        "ramify.cli.line_output._CHUNK", 1000
+    )  # so that groups end in the middle of what is read at once
     partial = tmp_path / "out.partial"
     partial.write_text("".join(f"line {number}\n" for number in range(left)) + "half a li")
     (tmp_path / "out.partial.json").write_text("{}")
@@ -368,7 +370,7 @@ def test_only_whole_groups_of_lines_are_resumed(tmp_path: Path, monkeypatch, lef
 
 def test_pauses_of_a_pipe_do_not_change_the_groups_of_a_file(place: Path, tmp_path: Path, monkeypatch) -> None:
     groups = []
-    monkeypatch.setattr("ramify.corpus.lines.LineReader.is_dry", lambda _: True)
+    monkeypatch.setattr("ramify.corpus.lines.LineReader.would_block", lambda _: True)
     original = package.Parser._analyse_window
     monkeypatch.setattr(package.Parser, "_analyse_window", lambda *a: (groups.append(len(a[1])), original(*a))[1])
     assert ramify("parse", "-m", place / "model", place / "text", "--out", tmp_path / "out").returncode == 0

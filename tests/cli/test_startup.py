@@ -14,7 +14,7 @@ import torch
 import ramify
 from ramify.cli.parse import FEW_WORDS
 from ramify.models import FAMILIES
-from ramify.runtime.compilation import spare_loops
+from ramify.runtime.compilation import postpone_loops
 from ramify.runtime.shapes import only_shapes
 from tests.conftest import FIXTURES
 
@@ -125,7 +125,7 @@ def test_few_sentences_parse_as_many_do(name):
     """Few by the torch engine and plain loops, many by the compiled ones."""
     parser = ramify.load(MODELS / name)
     sentences = ["the dog saw a cat", "a cat", "dog", "the old cat in the garden saw the dog with a man"]
-    with spare_loops(FEW_WORDS):
+    with postpone_loops(FEW_WORDS):
         few = list(parser.analyse_many(sentences))
     for analysis, sentence in zip(few, sentences, strict=True):
         found, expected = (each.as_record(with_posteriors=True) for each in (analysis, parser.analyse(sentence)))

@@ -13,7 +13,7 @@ import ramify
 from ramify.corpus.streaming import WINDOW
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.evaluation.coverage import NOT_COMPARABLE
-from ramify.evaluation.report import mean_of_runs
+from ramify.evaluation.evaluation import mean_of_runs
 from ramify.storage.model_files import checksum
 from tests.command import ramify as command
 

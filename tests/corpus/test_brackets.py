@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramify.corpus.brackets import read_brackets, write_brackets
-from ramify.corpus.tree import UNTAGGED, Parse, parse_from, unparsed
+from ramify.corpus.tree import UNTAGGED, Parse, make_parse, parse_of_words
 from ramify.errors import RamifyError
 
 
@@ -23,7 +23,7 @@ def constituents(parse: Parse) -> list[tuple[str, int, int]]:
     return [(label, i, j) for label, (i, j) in zip(parse.labels, parse.spans.tolist(), strict=True)]
 
 
-DOG = parse_from(["the", "dog", "barks"], ["DT", "NN", "VBZ"], [(0, 3), (0, 2), (2, 3)], ["S", "NP-SBJ", "VP"])
+DOG = make_parse(["the", "dog", "barks"], ["DT", "NN", "VBZ"], [(0, 3), (0, 2), (2, 3)], ["S", "NP-SBJ", "VP"])
 DOG_TEXT = "(S (NP-SBJ (DT the) (NN dog)) (VP (VBZ barks)))"
 
 
@@ -67,7 +67,7 @@ def test_words_beside_other_words_or_brackets_have_no_tag() -> None:
 
 @pytest.mark.parametrize(("text", "tag"), [("(NN dog)", "NN"), ("(TOP dog)", UNTAGGED), ("(TOP (TOP dog))", "TOP")])
 def test_a_tree_of_one_word(text: str, tag: str) -> None:
-    assert read_one(text) == parse_from(["dog"], [tag], [], [])
+    assert read_one(text) == make_parse(["dog"], [tag], [], [])
 
 
 def test_unusual_characters_stay_inside_their_word() -> None:
@@ -107,15 +107,15 @@ def test_trees_before_a_mistake_are_given_out_first() -> None:
 
 def test_written_on_one_line_with_escaped_parentheses() -> None:
     assert write_brackets(DOG) == f"(TOP {DOG_TEXT})"
-    assert write_brackets(unparsed(["(a)", "b"])) == "(TOP (_ -LRB-a-RRB-) (_ b))"
-    assert write_brackets(unparsed([])) == ""
-    assert write_brackets(parse_from(["a"], [""], [], [])) == "(TOP (_ a))"
+    assert write_brackets(parse_of_words(["(a)", "b"])) == "(TOP (_ -LRB-a-RRB-) (_ b))"
+    assert write_brackets(parse_of_words([])) == ""
+    assert write_brackets(make_parse(["a"], [""], [], [])) == "(TOP (_ a))"
 
 
 @pytest.mark.parametrize("word", ["", "New York", "a\nb"])
 def test_words_that_would_not_read_back_are_refused(word: str) -> None:
     with pytest.raises(RamifyError):
-        write_brackets(unparsed([word]))
+        write_brackets(parse_of_words([word]))
 
 
 def test_a_hundred_thousand_nested_brackets_need_no_deep_stack() -> None:
@@ -125,14 +125,14 @@ def test_a_hundred_thousand_nested_brackets_need_no_deep_stack() -> None:
     assert parse.spans.shape == (depth, 2)
     assert (parse.spans == [0, 2]).all()
     assert read_one(write_brackets(parse)) == parse
-    left = parse_from(["w"] * 3000, ["T"] * 3000, [(0, end) for end in range(3000, 1, -1)], ["X"] * 2999)
+    left = make_parse(["w"] * 3000, ["T"] * 3000, [(0, end) for end in range(3000, 1, -1)], ["X"] * 2999)
     assert read_one(write_brackets(left)) == left
 
 
 def test_nltk_gets_the_same_tree() -> None:
     assert " ".join(str(DOG.to_nltk()).split()) == write_brackets(DOG)
     assert DOG.to_nltk().leaves() == ["the", "dog", "barks"]
-    assert str(unparsed(["a", "b"]).to_nltk()) == "(TOP (_ a) (_ b))"
+    assert str(parse_of_words(["a", "b"]).to_nltk()) == "(TOP (_ a) (_ b))"
     assert str(read_one("( (A (X a)) (B (Y b)))").to_nltk()) == "(TOP (A (X a)) (B (Y b)))"
 
 
@@ -155,7 +155,7 @@ def parses(draw: st.DrawFn) -> Parse:
             waiting += [(start, middle), (middle, end)]
     words, tags = (draw(st.lists(symbols, min_size=n, max_size=n)) for _ in range(2))
     labels = draw(st.lists(symbols | st.just(""), min_size=len(spans), max_size=len(spans)))
-    return parse_from(words, tags, spans, labels)
+    return make_parse(words, tags, spans, labels)
 
 
 @given(parses())

@@ -15,7 +15,7 @@ from ramify.corpus.cleaning import (
     normalise,
     remove_non_words,
 )
-from ramify.corpus.tree import Parse, parse_from, unparsed
+from ramify.corpus.tree import Parse, make_parse, parse_of_words
 from ramify.errors import RamifyError
 
 
@@ -26,7 +26,7 @@ def tree(text: str) -> Parse:
 
 def leaves(*pairs: tuple[str, str]) -> Parse:
     """A sentence of (tag, word)."""
-    return parse_from([word for _, word in pairs], [tag for tag, _ in pairs], [], [])
+    return make_parse([word for _, word in pairs], [tag for tag, _ in pairs], [], [])
 
 
 def test_there_are_36_word_tags() -> None:
@@ -121,7 +121,7 @@ def test_two_leaves_in_a_treebank_are_too_few_to_judge_a_tag() -> None:
 
 
 def test_nothing_is_removed_from_plain_text() -> None:
-    assert guess_word_rule([unparsed(["."])]) == ALL_WORDS
+    assert guess_word_rule([parse_of_words(["."])]) == ALL_WORDS
     assert guess_word_rule([]) == ALL_WORDS
 
 

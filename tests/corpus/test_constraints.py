@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ramify
 from ramify.corpus.cleaning import ALL_WORDS
-from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, only_text
+from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, text_sentences
 from ramify.corpus.constraints import Constraints, forbidden_spans, spans_with_trees
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
@@ -291,7 +291,7 @@ def test_trees_and_conllu_may_have_constraints_in_a_file_but_not_inline(tmp_path
     assert (read.tokens, read.constraints.must) == (("the", "[dog]"), ((0, 2),))
     stream = SentenceStream(tmp_path / "text", "auto", INLINE, ALL_WORDS)
     with pytest.raises(RamifyError, match=f"contains {kind}, but inline constraints need text"):
-        list(only_text(stream))
+        list(text_sentences(stream))
 
 
 def test_pauses_pass(tmp_path):

@@ -5,9 +5,9 @@ import pytest
 
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.guessing import guess_kind, is_undecided
-from ramify.corpus.lines import decoded_lines
+from ramify.corpus.lines import read_text_lines
 from ramify.corpus.reading import AS_IS, read_sentences, split_paths
-from ramify.corpus.tree import unparsed
+from ramify.corpus.tree import parse_of_words
 from ramify.errors import RamifyError
 
 TREE = "(TOP (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))\n"
@@ -66,7 +66,7 @@ def test_trees_are_recognised(tmp_path: Path, content: str) -> None:
 def test_other_files_are_text(tmp_path: Path, first_line: str) -> None:
     corpus = read_sentences(write(tmp_path / "data", f"{first_line}\nThe dog barks .\n"))
     assert (corpus.kind, corpus.has_trees) == ("text", False)
-    assert corpus.parses == [unparsed(first_line.split()), unparsed(["The", "dog", "barks", "."])]
+    assert corpus.parses == [parse_of_words(first_line.split()), parse_of_words(["The", "dog", "barks", "."])]
 
 
 def test_the_kind_can_be_told(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_text_is_split_at_white_space_alone_and_blank_lines_are_counted(tmp_path
 
 
 def test_streamed_lines_keep_their_places() -> None:
-    sentences = list(AS_IS.sentences(decoded_lines([b"a b\n", b"\n", b"c"], "stdin"), "stdin"))
+    sentences = list(AS_IS.sentences(read_text_lines([b"a b\n", b"\n", b"c"], "stdin"), "stdin"))
     assert [sentence.tokens for sentence in sentences] == [("a", "b"), (), ("c",)]
     assert sentences[2].where == "stdin, line 3"
     with pytest.raises(RamifyError, match=r"stdin, line 2: .*iconv"):
-        list(decoded_lines([b"a b\n", b"caf\xe9\n"], "stdin"))
+        list(read_text_lines([b"a b\n", b"caf\xe9\n"], "stdin"))
 
 
 @pytest.mark.parametrize("before", ["(S (NN a) (NN b))\n", "a b\n"])
@@ -207,5 +207,5 @@ def test_text_is_known_at_once(text):
 
 
 def test_lines_may_end_with_carriage_returns_alone():
-    assert list(decoded_lines([b"\xef\xbb\xbfa b\rc d\r"], "old")) == ["a b\n", "c d\n"]
-    assert list(decoded_lines([b"a\rb\r\n", b"c\rd"], "mixed")) == ["a\rb\r\n", "c\rd"]
+    assert list(read_text_lines([b"\xef\xbb\xbfa b\rc d\r"], "old")) == ["a b\n", "c d\n"]
+    assert list(read_text_lines([b"a\rb\r\n", b"c\rd"], "mixed")) == ["a\rb\r\n", "c\rd"]

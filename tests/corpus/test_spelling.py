@@ -93,7 +93,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path_factory: pytest.TempPathFactor
 
 
 def test_its_size_is_bounded_whatever_the_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spelling, "MOST_CHARACTERS", 2500)  # a hundredth, as the file must be
+    monkeypatch.setattr(spelling, "MAX_CHARACTERS", 2500)  # a hundredth, as the file must be
     words = [
         "".join(map(chr, range(start, start + 7))) for start in range(0x10000, 0x20000, 7)
     ]  # of four bytes, all different

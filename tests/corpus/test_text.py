@@ -16,7 +16,7 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.punctuation import Punctuation, unicode_punctuation
 from ramify.corpus.reading import AS_IS, learn_splitter, read_sentences
 from ramify.corpus.sentence import Sentence
-from ramify.corpus.splitting import Splitter
+from ramify.corpus.sentence_splitting import Splitter
 from ramify.corpus.streaming import PAUSE, SentenceStream
 from ramify.corpus.text import TextRules, split_prose
 from ramify.corpus.tokenising import script_without_spaces, tokeniser

@@ -7,26 +7,27 @@ from hypothesis import strategies as st
 
 from ramify.corpus.vocabulary import LONGEST_WORD, UNKNOWN, Vocabulary
 from ramify.errors import RamifyError
+from tests.vocabularies import vocabulary_of
 
 
 def test_the_most_frequent_words_and_of_equals_the_first_seen() -> None:
     sentences = [["b", "a", "c"], ["d", "c", "a"], ["e", "c"]]
-    assert Vocabulary.build(sentences, size=3).words == ("<unk>", "c", "a", "b")
-    assert Vocabulary.build(sentences).words == ("<unk>", "c", "a", "b", "d", "e")
+    assert vocabulary_of(sentences, size=3).words == ("<unk>", "c", "a", "b")
+    assert vocabulary_of(sentences).words == ("<unk>", "c", "a", "b", "d", "e")
 
 
 def test_forms_of_one_word_are_counted_together() -> None:
-    assert Vocabulary.build([["Dog", "dog", "Dog", "dog", "cat", "cat", "cat"]], size=1).words == ("<unk>", "dog")
+    assert vocabulary_of([["Dog", "dog", "Dog", "dog", "cat", "cat", "cat"]], size=1).words == ("<unk>", "dog")
 
 
 def test_the_mark_of_the_unknown_in_a_text_is_the_unknown() -> None:
-    vocabulary = Vocabulary.build([["<unk>", "<unk>", "a"]], size=1)
+    vocabulary = vocabulary_of([["<unk>", "<unk>", "a"]], size=1)
     assert vocabulary.words == ("<unk>", "a")
     assert vocabulary.encode(["<unk>", "a", "<UNK>"]).tolist() == [0, 1, 0]
 
 
 def test_a_word_without_end_is_unknown(tmp_path: Path) -> None:
-    vocabulary = Vocabulary.build([["a", "b" * LONGEST_WORD, "c" * (LONGEST_WORD + 1)]])
+    vocabulary = vocabulary_of([["a", "b" * LONGEST_WORD, "c" * (LONGEST_WORD + 1)]])
     assert vocabulary.words == (UNKNOWN, "a", "b" * LONGEST_WORD)
     vocabulary.save(tmp_path / "vocab")
     assert Vocabulary.load(tmp_path / "vocab", size=3) == vocabulary
@@ -43,7 +44,7 @@ def test_the_checksum_is_of_words_in_their_order() -> None:
 
 
 def test_encoding_normalises() -> None:
-    vocabulary = Vocabulary.build([["the", "3", "dogs"]])
+    vocabulary = vocabulary_of([["the", "3", "dogs"]])
     numbers = vocabulary.encode(["THE", "1,000", "Dogs", "cats", "N"])
     assert numbers.tolist() == [1, 2, 3, 0, 0]
     assert numbers.dtype == np.int64
@@ -56,7 +57,7 @@ def test_encoding_normalises() -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
 def test_saved_and_loaded_it_is_the_same(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
     path = tmp_path_factory.mktemp("vocabulary") / "words.txt"
-    vocabulary = Vocabulary.build(text.split() for text in texts)
+    vocabulary = vocabulary_of(text.split() for text in texts)
     vocabulary.save(path)
     assert Vocabulary.load(path) == vocabulary
     assert path.read_bytes().count(b"\n") == len(vocabulary)
@@ -65,10 +66,10 @@ def test_saved_and_loaded_it_is_the_same(tmp_path_factory: pytest.TempPathFactor
 def test_words_are_one_in_every_normal_form() -> None:
     composed, decomposed = "caf\u00e9", "cafe\u0301"
     for form in ("NFC", "NFD"):
-        vocabulary = Vocabulary.build([[composed, decomposed]], normal_form=form)
+        vocabulary = vocabulary_of([[composed, decomposed]], normal_form=form)
         assert vocabulary.words == (UNKNOWN, {"NFC": composed, "NFD": decomposed}[form])
         assert vocabulary.encode([composed, decomposed, decomposed.upper()]).tolist() == [1, 1, 1]
-    assert Vocabulary.build([["\ufb01n"]], normal_form="NFKC").words == (UNKNOWN, "fin")
+    assert vocabulary_of([["\ufb01n"]], normal_form="NFKC").words == (UNKNOWN, "fin")
 
 
 def test_line_separators_other_than_newline_belong_to_words(tmp_path: Path) -> None:

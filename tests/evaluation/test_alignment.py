@@ -8,9 +8,9 @@ from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import PTB_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.errors import RamifyError
-from ramify.evaluation.alignment import comparable, read_prediction
+from ramify.evaluation.alignment import comparison_form, read_prediction
+from ramify.evaluation.evaluation import score
 from ramify.evaluation.gold import Gold, load_gold
-from ramify.evaluation.report import score
 
 GOLD = [
     "(TOP (S (NP (DT The) (NN dog)) (, ,) (VP (VBD saw) (NP (CD 1,200) (NNS cats))) (. .)))",
@@ -119,7 +119,7 @@ def test_a_missing_file_is_told(gold: Gold) -> None:
     [("-LRB-", "("), ("``", '"'), ("''", "”"), ("1\\/2", "N/N"), ("1,200.5", "N"), ("N", "n"), ("Dog", "dog")],
 )
 def test_spellings_of_one_word(one: str, other: str) -> None:
-    assert comparable(one) == comparable(other)
+    assert comparison_form(one) == comparison_form(other)
 
 
 @given(st.lists(st.sampled_from(["(NN dog)", "(, ,)", "(POS ')", "('' ')"]), min_size=2, max_size=8))

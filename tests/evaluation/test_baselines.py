@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramify.corpus.brackets import read_brackets
-from ramify.corpus.tree import parse_from
+from ramify.corpus.tree import make_parse
 from ramify.evaluation.baselines import (
     BASELINES,
     balanced,
@@ -28,7 +28,7 @@ def test_shapes_of_four_words() -> None:
 @pytest.mark.parametrize("name", BASELINES)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 3000])
 def test_every_baseline_is_a_binary_tree_in_preorder(name: str, n: int) -> None:
-    parse = parse_from(["w"] * n, ["T"] * n, [(0, n), (0, n - 1), (1, 2)] if n > 2 else [], ["X"] * 3 * (n > 2))
+    parse = make_parse(["w"] * n, ["T"] * n, [(0, n), (0, n - 1), (1, 2)] if n > 2 else [], ["X"] * 3 * (n > 2))
     spans = BASELINES[name](parse, np.random.default_rng(1))
     assert spans.shape == (max(n - 1, 0), 2)
     assert spans.dtype == np.int32

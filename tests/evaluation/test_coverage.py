@@ -16,7 +16,7 @@ from ramify.decoding.decoders import log_probabilities
 from ramify.evaluation.coverage import Coverage, Likelihood, are_comparable
 from ramify.evaluation.scores import perplexity
 from ramify.models import FAMILIES, Grammar
-from ramify.models.batches import padded
+from ramify.models.batches import pad
 from ramify.parser.parser import Parser
 from tests.structures.random_rules import inside
 
@@ -45,10 +45,10 @@ def test_left_open_in_a_compound_grammar_z_stays_what_the_sentence_says() -> Non
     grammar = grammar_of("c-pcfg")
     sentence = np.array([1, 0, 3])
     with torch.no_grad():
-        word_ids, lengths = padded([sentence], torch.device("cpu"))
+        word_ids, lengths = pad([sentence], torch.device("cpu"))
         z, cost = grammar.encoder(word_ids, lengths, None)
         filled = [np.array([1, word, 3]) for word in range(len(WORDS))]
-        of_each = [float(inside(grammar.distribution_at(z, *padded([words], torch.device("cpu"))))) for words in filled]
+        of_each = [float(inside(grammar.distribution_at(z, *pad([words], torch.device("cpu"))))) for words in filled]
     [found], _ = log_probabilities(grammar, [sentence], unknown_open=True)
     assert found == pytest.approx(np.logaddexp.reduce(of_each) - float(cost), abs=1e-5)
 

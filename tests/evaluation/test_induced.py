@@ -15,7 +15,7 @@ from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 from ramify.evaluation.induced import LONGEST_EXAMPLE, Phrases, count_induced
 from ramify.evaluation.labels import agreement, labels_of_shared_spans
-from ramify.evaluation.subtypes import PRIOR, Subtype, log_odds, subtypes_of, telling_words
+from ramify.evaluation.subtypes import PRIOR_COUNT, Subtype, distinctive_words, log_odds, subtypes_of
 
 
 def trees(*lines: str) -> list[Parse]:
@@ -102,20 +102,20 @@ def test_purity_and_entropy_are_those_of_the_scores(constituents: list[tuple[str
 def test_log_odds_worked_out_by_hand():
     # "of" is first in 8 of 10 here and in 2 of 30 elsewhere; the prior adds 10 constituents, a quarter of them "of".
     found, everything = Counter({"of": 8, "in": 2}), Counter({"of": 10, "in": 30})
-    prior = PRIOR * 10 / 40
-    ratio = ((8 + prior) / (2 + PRIOR - prior)) / ((2 + prior) / (28 + PRIOR - prior))
+    prior = PRIOR_COUNT * 10 / 40
+    ratio = ((8 + prior) / (2 + PRIOR_COUNT - prior)) / ((2 + prior) / (28 + PRIOR_COUNT - prior))
     expected = log(ratio) / sqrt(1 / (8 + prior) + 1 / (2 + prior))
     assert log_odds("of", found, everything) == pytest.approx(expected)
     # With two words the odds of the one are the inverse of the other's.
-    expected = -log(ratio) / sqrt(1 / (2 + PRIOR - prior) + 1 / (28 + PRIOR - prior))
+    expected = -log(ratio) / sqrt(1 / (2 + PRIOR_COUNT - prior) + 1 / (28 + PRIOR_COUNT - prior))
     assert log_odds("in", found, everything) == pytest.approx(expected)
     assert log_odds("of", Counter({"of": 3}), Counter({"of": 9})) == 0
 
 
 def test_words_that_are_frequent_everywhere_or_rare_tell_nothing():
     everything = Counter({"the": 100, "of": 40, "odd": 1})
-    assert telling_words(Counter({"the": 50, "of": 20, "odd": 1}), everything) == []
-    assert telling_words(Counter({"the": 5, "of": 35, "odd": 1}), everything) == [("of", 35)]
+    assert distinctive_words(Counter({"the": 50, "of": 20, "odd": 1}), everything) == []
+    assert distinctive_words(Counter({"the": 5, "of": 35, "odd": 1}), everything) == [("of", 35)]
 
 
 def test_subtypes_are_the_nonterminals_of_some_size():

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ramify.corpus.brackets import read_brackets
 from ramify.corpus.reading import Corpus
+from ramify.evaluation.evaluation import score
 from ramify.evaluation.gold import Prediction, load_gold
-from ramify.evaluation.report import score
 from ramify.evaluation.usage import usage
 
 
@@ -23,7 +23,7 @@ def test_counted_by_hand():
 @pytest.mark.parametrize("count", [1, 2, 10, 30, 1000])
 def test_evenly_used_symbols_are_as_many_as_they_seem(count):
     found = usage(str(i) for i in range(count) for _ in range(3))
-    assert found.evenly == pytest.approx(count)
+    assert 2**found.entropy == pytest.approx(count)
     assert found.carrying == math.ceil(0.9 * count - 1e-9)
 
 

@@ -237,7 +237,7 @@ def test_a_saved_pipeline_has_its_model_with_it(tmp_path, monkeypatch, kind):
         (source / "link").symlink_to(tmp_path)
     name = source
     if kind == "bundled":
-        monkeypatch.setattr("ramify.naming.BUNDLED", tmp_path)
+        monkeypatch.setattr("ramify.model_names.BUNDLED", tmp_path)
         name = "source"
     nlp = pipeline(name)
     expected = nlp(SNIPPET)._.ramify

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from ramify.models import EMPCFG
-from ramify.models.em_pcfg import FLOOR, WORD_COUNT, ExpectationMaximisation
-from ramify.models.inspect import normalisation_error
+from ramify.models.em_pcfg import MIN_LOG_PROBABILITY, PSEUDO_COUNT, ExpectationMaximisation
 from ramify.storage.checkpoint import Position
 from ramify.training.loop import train_epoch
 from ramify.training.settings import Settings
+from tests.models.normalisation import normalisation_error
 from tests.structures.brute_force import derivations
 from tests.structures.test_derivations import rules_of
 
@@ -44,7 +44,7 @@ def test_an_epoch_is_one_step_of_em():
     optimizer = grammar.learner(settings.learning_rate, settings.clip)
     assert isinstance(optimizer, ExpectationMaximisation)
     train_epoch(grammar, optimizer, SENTENCES, settings, Position())
-    words += WORD_COUNT
+    words += PSEUDO_COUNT
     expected = {"root": root / root.sum(), "binary": binary / binary.sum((1, 2), keepdim=True), "word_table": words}
     expected["word_table"] = words / words.sum(0)
     for name, parameter in grammar.named_parameters():
@@ -84,4 +84,4 @@ def test_a_symbol_never_used_keeps_its_rules():
     assert grammar.binary[0].exp().sum().item() == pytest.approx(1)
     for parameter in grammar.parameters():  # a rule that was given up is a finite number in the model's file
         assert parameter.isfinite().all()
-        assert parameter.min() >= FLOOR
+        assert parameter.min() >= MIN_LOG_PROBABILITY

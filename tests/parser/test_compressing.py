@@ -17,11 +17,11 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES
-from ramify.models.inspect import normalisation_error
 from ramify.parser import Parser
-from ramify.parser.compressing import compressed, drawn_sentences, likeness, save_compressed
+from ramify.parser.compression import compare_parsers, compress, sample_sentences, save_compressed
 from ramify.parser.export import export
 from tests.command import ramify as command
+from tests.models.normalisation import normalisation_error
 
 LOW_RANK = ("tn-pcfg", "td-pcfg", "sn-pcfg")
 NATS_PER_WORD = 0.02
@@ -37,7 +37,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
         options = {"learning_rate": 0.002} if family == "sn-pcfg" else {"learning_rate": 0.02, "rank": 7}
         settings = {"nonterminals": 4, "preterminals": 6, "epochs": 2, "batch_size": 8}
         ramify.fit(words, model=family, **settings, **options).save(place / family)
-        save_compressed(place / family, compressed(ramify.load(place / family)), place / f"{family}-small")
+        save_compressed(place / family, compress(ramify.load(place / family)), place / f"{family}-small")
     return place
 
 
@@ -49,11 +49,11 @@ def sentences() -> list[Sentence]:
 @pytest.mark.parametrize("family", LOW_RANK)
 def test_trees_and_probabilities_are_those_of_the_first(family, models, sentences):
     first, small = ramify.load(models / family), ramify.load(models / f"{family}-small")
-    found = likeness(first, small, sentences)
+    found = compare_parsers(first, small, sentences)
     assert found.sentences == 60
     assert found.same_trees >= 59
     assert 0 < found.log_probability < NATS_PER_WORD
-    assert likeness(first, first, sentences).log_probability == 0
+    assert compare_parsers(first, first, sentences).log_probability == 0
     for one, other in zip(first.analyse_many(sentences), small.analyse_many(sentences), strict=True):
         assert other.log_probability == pytest.approx(one.log_probability, abs=NATS_PER_WORD * len(one.parse))
         np.testing.assert_allclose(one.posteriors, other.posteriors, atol=0.02)
@@ -67,7 +67,7 @@ def test_trees_and_probabilities_are_those_of_the_first(family, models, sentence
 
 def test_what_differs_between_two_grammars_is_counted(models, sentences):
     one, other = ramify.load(models / "tn-pcfg"), ramify.load(models / "td-pcfg")
-    found = likeness(one, other, sentences)
+    found = compare_parsers(one, other, sentences)
     pairs = list(zip(one.analyse_many(sentences), other.analyse_many(sentences), strict=True))
     assert found.same_trees == sum(np.array_equal(a.parse.spans, b.parse.spans) for a, b in pairs) < 60
     per_word = [abs(a.log_probability - b.log_probability) / len(a.parse) for a, b in pairs]
@@ -87,7 +87,7 @@ def test_every_number_has_sixteen_bits_and_saving_again_changes_none(family, mod
     folder = models / f"{family}-small"
     ramify.load(folder).save(tmp_path / "again")
     assert (tmp_path / "again/model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
-    save_compressed(folder, compressed(ramify.load(folder)), tmp_path / "twice")
+    save_compressed(folder, compress(ramify.load(folder)), tmp_path / "twice")
     with (
         safe_open(folder / "model.safetensors", "pt") as once,
         safe_open(tmp_path / "twice/model.safetensors", "pt") as twice,
@@ -142,14 +142,14 @@ def test_others_are_refused(family, options, reason):
     parser = Parser(FAMILIES[family](nonterminals=2, preterminals=3, words=3, **options), words)
     parser.description = {}
     with pytest.raises(RamifyError, match=reason):
-        compressed(parser)
+        compress(parser)
 
 
 def test_so_is_a_file_of_rules(models):
     first = ramify.load(models / "tn-pcfg")
     first.description = None
     with pytest.raises(RamifyError, match="Only a trained model"):
-        compressed(first)
+        compress(first)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_improbable_words_stay_finite():
         parser.model.word_logits[1] = -1e6
     again = Parser(parser.model, parser.vocabulary)  # whose tables are made from the changed logits
     again.description = {}
-    tables = compressed(again).model.state_dict()
+    tables = compress(again).model.state_dict()
     assert float(tables["word_logits"].min()) == -65504
     assert all(bool(table.isfinite().all()) for table in tables.values())
 
@@ -217,4 +217,4 @@ def test_the_command_reports_size_and_likeness(models, tmp_path):
 
 def test_drawn_sentences_are_always_the_same(models):
     parser = ramify.load(models / "tn-pcfg")
-    assert [each.text for each in drawn_sentences(parser)] == [each.text for each in drawn_sentences(parser)]
+    assert [each.text for each in sample_sentences(parser)] == [each.text for each in sample_sentences(parser)]

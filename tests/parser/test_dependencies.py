@@ -19,8 +19,8 @@ from ramify.corpus.conllu import read_conllu, write_conllu
 from ramify.corpus.constraints import Constraints
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
-from ramify.corpus.tree import parse_from
-from ramify.decoding.dependencies import projective_heads
+from ramify.corpus.tree import make_parse
+from ramify.decoding.heads import projective_heads
 from ramify.drawing.terminal import with_head_words
 from ramify.errors import RamifyError
 from ramify.evaluation.dependencies import (
@@ -36,7 +36,7 @@ from ramify.evaluation.dependencies import (
 from ramify.evaluation.tree_lookup import TreeLookup
 from ramify.models import Model, register
 from ramify.parser.analysis import Analysis, heads_with_punctuation
-from ramify.parser.evaluate import predict_heads
+from ramify.parser.predictions import predict_heads
 from ramify.parser.systems import System, evaluate_heads
 from ramify.structures.distribution import Marginals
 from ramify.terminal import failure_lines
@@ -289,7 +289,7 @@ def test_drawn_trees_show_the_head_of_every_constituent_that_has_one(model):
     drawn = command("parse", "-m", model, "--format", "pretty", given="the dog , barks\n").stdout
     assert "X[barks]" in drawn
     assert drawn.count("[") == 2
-    parse = parse_from("abcd", "____", [(0, 4), (0, 2), (2, 4)], "XYZ")
+    parse = make_parse("abcd", "____", [(0, 4), (0, 2), (2, 4)], "XYZ")
     assert with_head_words(parse, (3, 0, 4, 2)).labels == ("X[b]", "Y", "Z[d]")
 
 
@@ -446,7 +446,7 @@ def test_whatever_is_written_is_read_back(tokens, seed, data):
         text += form + " " * space
     sentence = Sentence(text, tuple(offsets), tuple(is_word for _, is_word, _ in tokens))
     heads = data.draw(st.sampled_from([None, random_tree(len(forms), seed)]))
-    tree = parse_from(forms, ["T"] * len(forms), [(0, len(forms))], ["NT"])
+    tree = make_parse(forms, ["T"] * len(forms), [(0, len(forms))], ["NT"])
     written = write_conllu(sentence, tree.tags, tree, heads) + "\n"
     (read,) = read_conllu(written.split("\n"), "written")
     assert read.forms == forms

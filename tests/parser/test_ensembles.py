@@ -17,7 +17,7 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.baselines import balanced, left_branching, random_tree, right_branching
-from ramify.evaluation.gold import unlabelled
+from ramify.evaluation.gold import unlabelled_parse
 from ramify.storage.ensemble_folder import checksum_of
 from tests.conftest import FIXTURES
 from tests.structures.brute_force import bracketings, spans_of
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     test = builtin_treebank(0, train=150, dev=10, test=40)["test"]
     for name, branching in (("left", left_branching), ("right", right_branching), ("balanced", balanced)):
-        trees = (unlabelled(parse.words, branching(len(parse))) for parse in test)
+        trees = (unlabelled_parse(parse.words, branching(len(parse))) for parse in test)
         (folder / f"{name}.trees").write_text("".join(write_brackets(tree) + "\n" for tree in trees))
     return folder
 

@@ -18,11 +18,11 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
 from ramify.models import CPCFG, NPCFG, TNPCFG
-from ramify.models.inspect import normalisation_error
 from ramify.parser import Parser
 from ramify.parser.export import export, text_record
 from ramify.parser.systems import System
 from tests.command import ramify as command
+from tests.models.normalisation import normalisation_error
 
 WORDS = ["<unk>", "the", "dog", "saw", "it's", 'a"b']
 SENTENCES = ["the dog saw the dog".split(), "dog saw the never seen dog".split(), ["it's", 'a"b']]
@@ -103,7 +103,7 @@ def test_every_word_can_be_derived_however_little_is_kept():
 
 
 def test_too_many_rules_are_not_written(monkeypatch):
-    monkeypatch.setattr("ramify.parser.export.MOST_RULES", 10)
+    monkeypatch.setattr("ramify.parser.export.MAX_RULES", 10)
     with pytest.raises(RamifyError, match="More than 10 rules"):
         export(parser_of("n-pcfg"))
 

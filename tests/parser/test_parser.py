@@ -17,11 +17,11 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import Pause
 from ramify.corpus.text import TextRules
-from ramify.corpus.tree import unparsed
+from ramify.corpus.tree import parse_of_words
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.baselines import right_branching
-from ramify.evaluation.gold import unlabelled
+from ramify.evaluation.gold import unlabelled_parse
 from ramify.models import TDPCFG, TNPCFG, TableGrammar
 from ramify.models import batches as batching
 from ramify.parser import FORMATS, Analysis, Parser
@@ -111,7 +111,7 @@ def test_many_at_once_equal_one_by_one_in_order(parser):
 
 
 def test_the_order_survives_windows_and_batches(parser, monkeypatch):
-    monkeypatch.setattr("ramify.parser.base.WINDOW", 3)
+    monkeypatch.setattr("ramify.parser.tree_parser.WINDOW", 3)
     monkeypatch.setattr(batching, "CHART_BYTES", 1)
     found = [analysis.parse.words for analysis in parser.analyse_many(SENTENCES)]
     assert found == [tuple(words) for words in SENTENCES]
@@ -250,7 +250,7 @@ def test_a_sentence_that_is_derived_or_needs_no_derivation_has_no_failure(parser
 def test_a_sentence_beyond_the_limit_is_flat_and_the_others_are_parsed(parser):
     analyses = list(parser.analyse_many(SENTENCES, max_length=3))
     assert [analysis.failure for analysis in analyses] == ["too long", None, None, "too long", None]
-    assert analyses[0].parse == unparsed(SENTENCES[0])
+    assert analyses[0].parse == parse_of_words(SENTENCES[0])
     assert not analyses[0].posteriors.any()
     assert analyses[4].parse == parser.analyse(SENTENCES[4]).parse
     assert [scored.failure for scored in parser.score_many(SENTENCES, max_length=3)] == [a.failure for a in analyses]
@@ -279,7 +279,7 @@ def test_a_sentence_of_a_million_words_takes_no_memory_for_posteriors(parser):
 
 def test_a_sentence_that_takes_minutes_is_announced(parser, monkeypatch):
     slow = parser.grammar.expected_seconds(8)
-    monkeypatch.setattr(batching, "SLOW", slow * 0.99)
+    monkeypatch.setattr(batching, "SLOW_SECONDS", slow * 0.99)
     given = Sentence.from_tokens(SENTENCES[0], where="here, line 7")
     for work in (parser.analyse_many, parser.log_probabilities):
         with pytest.warns(RamifyWarning, match="here, line 7: a sentence of 8 words") as warned:
@@ -377,7 +377,7 @@ def test_an_evaluation_of_text_without_trees_is_refused(tmp_path):
 
 def test_a_tree_too_deep_to_be_drawn_is_printed_in_brackets():
     words = ("a",) * 1500
-    parse = unlabelled(words, right_branching(len(words)))
+    parse = unlabelled_parse(words, right_branching(len(words)))
     nothing = np.zeros(0, np.float32)
     analysis = Analysis(Sentence.from_tokens(words, where="here, line 1"), parse, 0.0, nothing, nothing, nothing)
     with pytest.warns(RamifyWarning, match="here, line 1: a tree over 1,500 words is too deep"):

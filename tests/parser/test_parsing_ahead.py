@@ -11,10 +11,10 @@ import torch
 from ramify.corpus.streaming import PAUSE
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES
-from ramify.models.batches import few_at_once
+from ramify.models.batches import max_batch_size
 from ramify.parser import Parser
-from ramify.parser.ahead import WINDOWS_AHEAD, Window, in_order
 from ramify.parser.analysis import as_json
+from ramify.parser.parallel_windows import WINDOWS_AHEAD, Window, results_in_order
 from ramify.runtime.memory import Budget
 from tests.command import ramify
 
@@ -31,7 +31,7 @@ def parser():
 
 @pytest.fixture
 def small_windows(monkeypatch):
-    monkeypatch.setattr("ramify.parser.base.WINDOW", 10)
+    monkeypatch.setattr("ramify.parser.tree_parser.WINDOW", 10)
 
 
 def sentences(count):
@@ -114,7 +114,7 @@ def test_an_error_of_a_batch_is_raised_in_its_place_and_later_ones_are_not_begun
     windows = [Window(1, [batch(0)], True), *(Window(1, [batch(i)], False) for i in range(1, 4))]
     got = []
     with pytest.raises(RamifyError, match="batch 1"):
-        got.extend(in_order(windows, in_threads=True))
+        got.extend(results_in_order(windows, in_threads=True))
     hold.set()
     assert got == [0]
     assert begun[:2] == [0, 1]
@@ -142,7 +142,7 @@ def test_those_who_need_more_than_the_limit_work_alone():
 
 
 def test_few_sentences_are_divided_too():
-    assert [few_at_once(count) for count in (1, 8, 32, 100, 1024)] == [4, 4, 8, 25, 64]
+    assert [max_batch_size(count) for count in (1, 8, 32, 100, 1024)] == [4, 4, 8, 25, 64]
 
 
 def test_a_file_gives_the_same_lines_on_one_core_and_on_two(tmp_path, on_cores):

@@ -61,8 +61,9 @@ def examples(page: Path) -> list[tuple[str, str]]:
         if language == "python":
             found.append((language, content))
         elif language == "":
-            lines = (line for line in content.splitlines() if "ramify " in line)
-            found += [("ramify", line) for line in lines if line.split()[0] in ("ramify", "echo")]
+            # Commands for several machines are run by training/test_torchrun.py.
+            lines = (line for line in content.splitlines() if "ramify " in line and "--nnodes" not in line)
+            found += [("ramify", line) for line in lines if line.split()[0] in ("ramify", "echo", "torchrun")]
     return found
 
 
@@ -151,6 +152,11 @@ def run_command(line: str) -> None:
     """`ramify ...` or `echo ... | ramify ...`: the shell is played here, which saves starting torch each time."""
     words = shlex.split(line, comments=True)
     given = ""
+    if words[0] == "torchrun":
+        command = [sys.executable, "-m", "torch.distributed.run", *words[1:]]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, f"{line}: {result.stderr}"
+        return
     if words[0] == "echo":
         bar = words.index("|")
         given, words = " ".join(words[1:bar]) + "\n", words[bar + 1 :]

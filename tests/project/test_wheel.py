@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ramify.naming import bundled_models
+from ramify.model_names import bundled_models
 from tests.conftest import PROJECT
 
 pytestmark = pytest.mark.slow
@@ -55,8 +55,8 @@ def test_it_parses_where_it_is_installed(wheel, tmp_path):
     ]
     subprocess.run(install, check=True, capture_output=True)
     code = (
-        "import ramify, ramify.naming; print(ramify.__file__); "
-        "[print(ramify.load(name).parse('The old man saw a dog.')) for name in ramify.naming.bundled_models()]"
+        "import ramify, ramify.model_names; print(ramify.__file__); "
+        "[print(ramify.load(name).parse('The old man saw a dog.')) for name in ramify.model_names.bundled_models()]"
     )
     environment = os.environ | {"PYTHONPATH": str(place)}
     command = [sys.executable, "-c", code]

@@ -17,7 +17,7 @@ import pytest
 import ramify
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.storage.files import contents, locked_place, remove_unfinished, write_atomically
+from ramify.storage.files import folder_contents, locked_output, remove_unfinished, write_atomically
 from ramify.storage.locks import LOCK, check_unlocked, locked_file, locked_folder
 from tests.command import ramify as command
 
@@ -129,7 +129,7 @@ def test_links_in_place_of_locks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "out.partial").symlink_to(tmp_path / "nowhere")
     with pytest.raises(RamifyError, match=r"\.lock: this is a link"), locked_folder(tmp_path / "folder"):
         pass
-    with pytest.raises(RamifyError, match=r"out\.partial: this is a link"), locked_place(tmp_path / "out", False):
+    with pytest.raises(RamifyError, match=r"out\.partial: this is a link"), locked_output(tmp_path / "out", False):
         pass
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RamifyError, match="not a regular file"), locked_file(tmp_path / "pipe", tmp_path / "out"):
@@ -152,13 +152,13 @@ def test_a_file_system_without_locks_is_reported(tmp_path, monkeypatch, number, 
 
 def test_a_file_has_one_writer(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with locked_place(out, False) as place:
-        with pytest.raises(RamifyError, match="out: another ramify process"), locked_place(out, True):
+    with locked_output(out, False) as place:
+        with pytest.raises(RamifyError, match="out: another ramify process"), locked_output(out, True):
             pass
         place.write_text("first")
     assert names(tmp_path) == ["out"]
     (tmp_path / "out.partial").write_text("lines of a run that was stopped")
-    with locked_place(out, True):
+    with locked_output(out, True):
         pass
     assert (tmp_path / "out.partial").exists()
 
@@ -192,10 +192,10 @@ def test_a_write_that_is_interrupted_leaves_nothing(tmp_path: Path, monkeypatch:
 def test_what_killed_processes_left_is_known_and_removed(tmp_path: Path) -> None:
     for name in (".a.json.partial", ".a.json.0123abcd.partial", ".b.0123abcd.partial", ".lock", "a.json"):
         (tmp_path / name).write_text("x")
-    assert contents(tmp_path, ["a.json"]) == {".b.0123abcd.partial", "a.json"}
+    assert folder_contents(tmp_path, ["a.json"]) == {".b.0123abcd.partial", "a.json"}
     remove_unfinished(tmp_path, ["a.json"])
     assert names(tmp_path) == [".b.0123abcd.partial", ".lock", "a.json"]
-    assert contents(tmp_path / "nowhere", []) == set()
+    assert folder_contents(tmp_path / "nowhere", []) == set()
 
 
 def test_two_trainings_in_one_folder(text: Path, model: Path, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_parsing_follows_no_planted_link(text: Path, model: Path, tmp_path: Path
 
 def test_a_file_that_appeared_meanwhile_is_not_replaced(text: Path, model: Path, tmp_path: Path, monkeypatch) -> None:
     out = tmp_path / "trees"
-    monkeypatch.setattr("ramify.cli.output.locked_file", lambda *a: (out.write_text("mine"), locked_file(*a))[1])
+    monkeypatch.setattr("ramify.cli.line_output.locked_file", lambda *a: (out.write_text("mine"), locked_file(*a))[1])
     result = command("parse", "-m", model, text, "--out", out)
     assert result.returncode == 2
     assert out.read_text() == "mine"
@@ -280,7 +280,7 @@ def test_a_file_that_appeared_meanwhile_is_not_replaced(text: Path, model: Path,
 def test_grammars_and_rules_have_one_writer_too(model: Path, tmp_path: Path) -> None:
     for arguments in (("export", "-m", model), ("grammar", "-m", model)):
         out = tmp_path / "out.txt"
-        with locked_place(out, False):
+        with locked_output(out, False):
             result = command(*arguments, "--out", out)
             assert (result.returncode, "another ramify process" in result.stderr) == (2, True)
         assert command(*arguments, "--out", out).returncode == 0

@@ -17,9 +17,9 @@ from ramify.corpus.reading import read_sentences
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import left_branching, right_branching
-from ramify.evaluation.gold import unlabelled
+from ramify.evaluation.gold import unlabelled_parse
 from ramify.models import FAMILIES
-from ramify.parser.members import ModelMember, TreesMember, open_member
+from ramify.parser.ensemble_members import ModelMember, TreesMember, open_member
 from ramify.training.focusing import SpanScores, scores_of_teachers
 from ramify.training.settings import Settings
 from tests.structures.brute_force import tree_weights
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parses = builtin_treebank(1, train=120, dev=1, test=1)["train"]
     (folder / "text.txt").write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
     for name, branching in (("left", left_branching), ("right", right_branching)):
-        trees = (unlabelled(parse.words, branching(len(parse))) for parse in parses)
+        trees = (unlabelled_parse(parse.words, branching(len(parse))) for parse in parses)
         (folder / f"{name}.trees").write_text("".join(write_brackets(tree) + "\n" for tree in trees))
     ramify.train(folder / "text.txt", folder / "teacher", seed=5, **SMALL)
     return folder
@@ -238,7 +238,7 @@ def test_trees_are_found_by_their_words_in_any_order(tmp_path):
     member = TreesMember(path, "trees")
 
     def spans(*words: str) -> list[list[int]]:
-        (view,) = member.views([ramify.parser.base.Sentence.from_tokens(words)])
+        (view,) = member.views([ramify.parser.tree_parser.Sentence.from_tokens(words)])
         return sorted(view.spans.tolist())
 
     assert spans("A", "dog", "barks") == [[0, 3], [1, 3]]  # the comma is left out
@@ -249,7 +249,7 @@ def test_trees_are_found_by_their_words_in_any_order(tmp_path):
 def test_a_parser_that_fails_has_an_empty_view(folder):
     member = ModelMember(ramify.load(folder / "teacher"), "teacher")
     parse = Parse(("the",) * 9, ("_",) * 9, np.zeros((0, 2), np.int32), ())
-    (view,) = member.views([ramify.parser.base.Sentence.from_tokens(parse.words)], max_length=4)
+    (view,) = member.views([ramify.parser.tree_parser.Sentence.from_tokens(parse.words)], max_length=4)
     assert view.failure == "too long"
     assert not view.posteriors.any()
     assert len(view.spans) == 0

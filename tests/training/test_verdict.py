@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 
 import ramify
-from ramify.cli.output import LineOutput
+from ramify.cli.line_output import LineOutput
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.errors import RamifyError, Stopped
-from ramify.terminal.training import duration, training_display
+from ramify.terminal.training_display import duration, training_display
 from ramify.training.loop import Progress
 from ramify.training.summary import Summary, Verdict
 from tests.command import ramify as command

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 from rich.text import Text
 
 from ramify.cli.common import app, notes
-from ramify.cli.output import watch_standard_output
+from ramify.cli.line_output import watch_standard_output
 from ramify.errors import RamifyError
-from ramify.runtime.compilation import tell_of_compilation
+from ramify.runtime.compilation import on_compilation
+from ramify.runtime.processes import is_first_failure, launched_rank
 
 # The overview lists the commands in this order.
 # isort: off
@@ -36,9 +42,11 @@ def _root(
         raise typer.Exit
 
 
-def _complain(error: Exception) -> NoReturn:
+def _print_error(error: Exception) -> NoReturn:
     if state["debug"]:
         raise error
+    if not is_first_failure():
+        raise SystemExit(2) from None
     # Text, not markup: a file's name may hold square brackets.
     notes.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
     raise SystemExit(2) from None
@@ -48,16 +56,24 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     notes.print(Text.assemble(("note: ", "bold yellow"), str(message)), soft_wrap=True)
 
 
+@contextmanager
+def _silence() -> Iterator[None]:
+    """For all processes of a job but the first: what they would print, usage errors too, the first prints."""
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
+
+
 def run() -> None:
     """Run a command; a user's mistake is one sentence and exit code 2."""
     watch_standard_output()
     warnings.showwarning = _show_warning
-    tell_of_compilation(lambda notice: notes.print(notice, highlight=False, soft_wrap=True))
+    on_compilation(lambda notice: notes.print(notice, highlight=False, soft_wrap=True))
     try:
-        app(standalone_mode=True)
+        with _silence() if launched_rank() and "train" in sys.argv else nullcontext():
+            app(standalone_mode=True)
     except UnicodeEncodeError as error:
         sign = error.object[error.start]
         wrong = f"{sign!r} cannot be written in {error.encoding}"
-        _complain(RamifyError(f"standard output: {wrong}; set PYTHONIOENCODING=utf-8."))
+        _print_error(RamifyError(f"standard output: {wrong}; set PYTHONIOENCODING=utf-8."))
     except (RamifyError, OSError) as error:
-        _complain(error)
+        _print_error(error)

@@ -36,8 +36,8 @@ def ensemble(
 ) -> None:
     """Save several models as one, which parses with their average. The models are copied.
 
-    With FILE, a table shows how far they agree, and models that collapsed are named: those whose trees are nearly left
-    or right branching, or far from the trees of all others.
+    With FILE, a table shows how much they agree. It also lists collapsed models: those whose trees are almost all left
+    or right branching, or very different from the trees of all other models.
     """
     with importing():
         from ramify.corpus.streaming import Pause, SentenceStream

@@ -24,18 +24,18 @@ from ramify.cli.common import (
     app,
     notes,
 )
-from ramify.cli.output import LineOutput
+from ramify.cli.line_output import LineOutput
 from ramify.cli.whole_files import WHOLE_FILES, WholeFiles
 from ramify.errors import RamifyError
-from ramify.naming import split_name
-from ramify.runtime.compilation import spare_loops
+from ramify.model_names import split_name
+from ramify.runtime.compilation import postpone_loops
 from ramify.runtime.memory import importing
 
 if TYPE_CHECKING:
-    from ramify.corpus.rows import Columns, RowCount
     from ramify.corpus.sentence import Sentence
     from ramify.corpus.streaming import Pause
-    from ramify.parser.base import TreeParser
+    from ramify.corpus.table_rows import Columns, RowCount
+    from ramify.parser.tree_parser import TreeParser
 
 Tokenise = Annotated[
     str | None,
@@ -71,7 +71,7 @@ Constraints = Annotated[
 FEW_WORDS = 100
 """Fewer are parsed in less time than it takes to load the compiled loops"""
 WITHOUT_NUMBERS = ("brackets", "pretty", "conllu", "forest", "qtree")
-"""Formats that show no probability unless posteriors are asked for"""
+"""Formats that show no probability unless posteriors are requested"""
 NO_COLUMN = "none"
 """Given to --keep where no column is to be kept"""
 BEST = ("brackets", "json", "pretty", "spans")
@@ -89,7 +89,7 @@ Best = Annotated[
 Keep = Annotated[
     list[str] | None,
     typer.Option(
-        help="Of JSON lines and Parquet: a column to carry into the result, any number of them; none for no column. "
+        help="For JSON lines and Parquet: column to copy to the result; can be repeated; none copies no column. "
         "\\[default: all but the text]",
         show_default=False,
     ),
@@ -152,7 +152,7 @@ def parse(
     constraints_used = _made_of(constraints)
     with importing():
         from ramify.cli.tally import ConstraintTally, Tally
-        from ramify.corpus.rows import RowCount
+        from ramify.corpus.table_rows import RowCount
         from ramify.parser import BEST_FORMATS, DOCUMENTS, FORMATS, best_many
         from ramify.parser.ensemble import load_several
         from ramify.terminal import tree_format
@@ -177,13 +177,13 @@ def parse(
     _check_apart(file, out.with_suffix(".txt") if out and format == "brat" else None)
     one_line_each = format == "json" or (format in ("brackets", "spans") and best is None)
     # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
-    spared = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
+    postponed = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
     output: Any = (
         WholeFiles(format, out, resume, overwrite, made_with, posteriors)
         if format in WHOLE_FILES
         else LineOutput(out, resume, overwrite, made_with, one_line_each)
     )
-    with output, spare_loops(spared):
+    with output, postpone_loops(postponed):
         parser = load_several([*model, *(trees or ())], device)
         # Reading on from a pipe may mean waiting, and what is parsed must be written before.
         parser.works_ahead = parser.works_ahead and file.is_file()
@@ -229,7 +229,7 @@ def score(
     """
     with importing():
         from ramify.cli.tally import LikelihoodTotals, Tally
-        from ramify.corpus.rows import RowCount
+        from ramify.corpus.table_rows import RowCount
         from ramify.parser.loading import load_single
 
     rows = RowCount()
@@ -259,7 +259,7 @@ def _check_best(best: int | None, format: str, posteriors: bool, branching_prior
 
 def _columns(column: str | None, keep: list[str] | None = None) -> Columns | None:
     """Which columns of a table to read; None if nothing was said about columns."""
-    from ramify.corpus.rows import TEXT, Columns
+    from ramify.corpus.table_rows import TEXT, Columns
 
     if column is None and not keep:
         return None
@@ -316,7 +316,7 @@ def _sentences(
 
     Rows without text are counted in `rows`.
     """
-    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, only_text
+    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, text_sentences
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.terminal import reading_progress
 
@@ -330,7 +330,7 @@ def _sentences(
         stream.rows = rows or stream.rows
         read: Iterable[Sentence | Pause] = stream
         if constraints == INLINE:
-            read = only_text(stream)
+            read = text_sentences(stream)
         elif constraints is not None:
             read = ConstrainedStream(stream, Path(constraints))
         yield _remaining(read, stream.source, output)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ramify.corpus.prepare import Prepared
     from ramify.corpus.tree import Parse
 
-MOST_REPORTED = 20
+MAX_REPORTED = 20
 """Corrupt trees that are reported one by one; the manifest lists all of them."""
 
 
@@ -57,12 +57,12 @@ def prepare(
 
         def report(message: str) -> None:
             corrupt.append(message)
-            if len(corrupt) <= MOST_REPORTED:
+            if len(corrupt) <= MAX_REPORTED:
                 _note(f"skipped: {message}")
 
         def confirm(rule: WordRule, parses: Sequence[Parse]) -> bool:
             bar.stop()
-            _note(_guess_in_words(rule, parses))
+            _note(_describe_guess(rule, parses))
             return yes or not sys.stdin.isatty() or typer.confirm("Is that right?", err=True)
 
         prepared = prepare_treebank(
@@ -78,8 +78,8 @@ def prepare(
             on_file=lambda done, files: bar.update(task, completed=done, total=files),
             on_corrupt=report,
         )
-    if len(corrupt) > MOST_REPORTED:
-        _note(f"... and {len(corrupt) - MOST_REPORTED} more; manifest.json lists all of them.")
+    if len(corrupt) > MAX_REPORTED:
+        _note(f"... and {len(corrupt) - MAX_REPORTED} more; manifest.json lists all of them.")
     _summarise(prepared, out)
 
 
@@ -87,7 +87,7 @@ def _note(text: str) -> None:
     notes.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _guess_in_words(rule: WordRule, parses: Sequence[Parse]) -> str:
+def _describe_guess(rule: WordRule, parses: Sequence[Parse]) -> str:
     if rule.ptb:
         return "The tags are those of the Penn Treebank: leaves with one of its 36 word tags are words (ptb)."
     if not rule.removed:

@@ -13,10 +13,10 @@ from ramify.cli.common import app, notes
 
 @app.command(epilog="Example: ramify report runs/main --out report")
 def report(
-    runs: Annotated[Path, typer.Argument(help="Folder of an experiment, finished or not, or of results.")],
+    runs: Annotated[Path, typer.Argument(help="Folder of an experiment, finished or not, or of result files.")],
     out: Annotated[Path | None, typer.Option(help="Folder to write into \\[default: RUNS/report]")] = None,
 ) -> None:
-    """Make one page of tables and figures from saved results, with the tables as LaTeX and CSV beside it."""
+    """Turn saved results into a page of tables and figures, and into LaTeX and CSV files."""
     from ramify.lab.report import make_report
 
     columns = (TextColumn("figures"), BarColumn(bar_width=24), MofNCompleteColumn())

@@ -79,13 +79,6 @@ class Vocabulary:
                 raise RamifyError(f"Word {number} of the vocabulary is empty or contains a line break; remove it.")
 
     @classmethod
-    def build(
-        cls, sentences: Iterable[Iterable[str]], size: int = 10_000, normal_form: NormalForm = "NFC"
-    ) -> Vocabulary:
-        """The vocabulary `from_counts` makes of sentences as they stand in the text."""
-        return cls.from_counts(count_words(sentences, normal_form), size, normal_form)
-
-    @classmethod
     def from_counts(
         cls, counts: Mapping[str, int], size: int = 10_000, normal_form: NormalForm = "NFC", min_count: int = 1
     ) -> Vocabulary:
@@ -139,7 +132,7 @@ class Vocabulary:
         return hashlib.sha256("\n".join(sorted(self.words)).encode("utf-8", "backslashreplace")).hexdigest()
 
     def save(self, path: Path) -> None:
-        """Write one word a line, in order."""
+        """Write one word per line, in order."""
         write_atomically(path, self._as_bytes())
 
     def _as_bytes(self) -> bytes:

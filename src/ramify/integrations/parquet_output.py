@@ -11,7 +11,7 @@ from ramify.corpus.parquet_rows import ParquetRow, pyarrow
 from ramify.corpus.sentence import Sentence
 from ramify.errors import RamifyError, shortened
 from ramify.parser.analysis import Analysis
-from ramify.parser.rows import check_names
+from ramify.parser.kept_columns import check_names
 
 ROW_GROUP = 8192
 """Sentences that are written together"""
@@ -41,8 +41,8 @@ def write_parquet(handle: BinaryIO, analyses: Iterable[Analysis], about: Mapping
                 )
                 writer = arrow.parquet.ParquetWriter(handle, schema, compression="zstd")
             ours = arrow.Table.from_pylist([record for _, (_, record) in group], own)
-            given = columns.of(sentences, [number for number, _ in group])
-            writer.write_table(arrow.table([*given, *ours.columns], schema=schema))
+            columns_now = columns.of(sentences, [number for number, _ in group])
+            writer.write_table(arrow.table([*columns_now, *ours.columns], schema=schema))
     finally:
         if writer is not None:
             writer.close()

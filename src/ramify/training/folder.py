@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ramify.errors import RamifyError, RamifyWarning
+from ramify.model_names import CONFIG
 from ramify.models.base import Learner, Model
-from ramify.naming import CONFIG
-from ramify.storage.card import write_card
 from ramify.storage.checkpoint import Position, load_checkpoint, save_checkpoint
-from ramify.storage.files import contents, remove_unfinished, write_atomically
+from ramify.storage.files import folder_contents, remove_unfinished, write_atomically
 from ramify.storage.locks import check_unlocked
+from ramify.storage.model_card import write_card
 from ramify.storage.model_files import (
     CHECKPOINT,
     FILES,
@@ -26,7 +26,7 @@ from ramify.storage.model_files import (
 )
 from ramify.storage.model_folder import StoredModel, write_description, write_weights
 from ramify.training.focusing import SpanScores
-from ramify.training.settings import Settings, load_settings
+from ramify.training.settings import Settings, recorded_settings
 
 TEACHERS = "teachers"
 """Where the config of a focused run lists its teachers"""
@@ -44,7 +44,7 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
         raise RamifyError("A run is either resumed or overwritten; choose one of resume and overwrite.")
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: this is a file; give the name of a folder.")
-    inside = contents(out, FILES)
+    inside = folder_contents(out, FILES)
     if not inside:
         return None
     if CONFIG not in inside or not holds_model(out):
@@ -60,7 +60,7 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
             raise RamifyError(f"{out / CONFIG}: the settings of the run are missing or invalid; start another run.")
         if config["words"] == LEARNT_FROM_TEXT:
             settings = {"min_count": 1, **settings}  # what it was before it was a setting
-        return load_settings(None, settings)
+        return recorded_settings(settings)
     if not overwrite:
         raise RamifyError(
             f"{out}: this folder is not empty; give another one, or use resume to continue the run in it, or "
@@ -88,7 +88,7 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
         raise RamifyError(
             f"{out}: this run was started by a version that reads the data differently; resume with that version."
         )
-    if before.get("threads") != now["threads"]:
+    if before.get("threads") != now["threads"] and now["settings"]["gradient_groups"] == 1:
         warnings.warn(
             f"the run started with {before.get('threads')} threads and continues with {now['threads']}, so the "
             "result may "

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramify.corpus.prepare import prepare_treebank
-from ramify.corpus.prepare.passages import at_margin, trees_begun
+from ramify.corpus.prepare.passages import count_tree_starts, cut_at_margin
 from ramify.corpus.reading import read_sentences
 from ramify.errors import RamifyError
 from tests.corpus.prepare.common import manifest_of, tree, write
@@ -59,9 +59,9 @@ def test_every_tree_lost_with_a_corrupt_one_is_counted(tmp_path):
     prepared = prepare_treebank("brackets", write(tmp_path / "some", "\n".join(lines)), tmp_path / "out")
     train = prepared.splits["train"]
     assert (train.trees_in, len(train.kept), train.dropped["corrupt"]) == (16, 13, 3)
-    assert trees_begun(b") (a (b) c) (d ()") == 2
-    assert trees_begun(b"(a)) (b) (c)") == 3
-    assert trees_begun(b"words alone") == 0
+    assert count_tree_starts(b") (a (b) c) (d ()") == 2
+    assert count_tree_starts(b"(a)) (b) (c)") == 3
+    assert count_tree_starts(b"words alone") == 0
 
 
 def test_trees_that_go_on_at_the_margin_are_read_as_they_are(tmp_path):
@@ -72,10 +72,10 @@ def test_trees_that_go_on_at_the_margin_are_read_as_they_are(tmp_path):
 
 def test_passages_begin_at_the_margin():
     data = b"\xef\xbb\xbf(A\n b)\n\n(C d)\n x (E f)\n(G"
-    assert list(at_margin(data)) == [(1, b"\xef\xbb\xbf(A\n b)\n\n"), (4, b"(C d)\n x (E f)\n"), (6, b"(G")]
-    assert list(at_margin(b"\n\n(A b)")) == [(3, b"(A b)")]
-    assert list(at_margin(b" \n")) == []
-    assert list(at_margin(b"dog")) == [(1, b"dog")]
+    assert list(cut_at_margin(data)) == [(1, b"\xef\xbb\xbf(A\n b)\n\n"), (4, b"(C d)\n x (E f)\n"), (6, b"(G")]
+    assert list(cut_at_margin(b"\n\n(A b)")) == [(3, b"(A b)")]
+    assert list(cut_at_margin(b" \n")) == []
+    assert list(cut_at_margin(b"dog")) == [(1, b"dog")]
 
 
 pieces = st.sampled_from(

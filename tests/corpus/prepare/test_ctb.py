@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ramify.corpus.prepare import prepare_treebank
-from ramify.corpus.prepare.ctb import ARTICLES, at_mark_up, chinese_encoding, split_of_article
+from ramify.corpus.prepare.ctb import ARTICLES, chinese_encoding, cut_at_mark_up, split_of_article
 from ramify.corpus.reading import SPLITS
 from tests.corpus.prepare.common import sentences_of, trees_of, write
 
@@ -98,7 +98,7 @@ def test_one_bad_byte_does_not_change_the_encoding(tmp_path):
 
 def test_ctb_mark_up_is_optional_and_may_share_a_line():
     def texts(data: bytes) -> list[tuple[int, bytes]]:
-        return [(line, text.strip()) for line, text in at_mark_up(data)]
+        return [(line, text.strip()) for line, text in cut_at_mark_up(data)]
 
     assert texts(b"<P>\n<S ID=1> ( (A b)) </S>\n<S ID=2>\n( (C\n(D e)))\n</S>") == [
         (2, b"( (A b))"),

@@ -8,7 +8,7 @@ import pytest
 
 from ramify.corpus.cleaning import PTB_WORDS
 from ramify.corpus.prepare import prepare_treebank
-from ramify.corpus.prepare.splitting import block_splits, shares_from, split_files
+from ramify.corpus.prepare.data_splits import block_splits, read_shares, split_files
 from ramify.corpus.reading import SPLITS
 from ramify.errors import RamifyError
 from tests.corpus.prepare.common import manifest_of, tree, twenty, words_of, write
@@ -34,11 +34,11 @@ def test_blocks_of_fifty_in_the_proportion_asked_for():
     assert [splits.count(name) for name in SPLITS] == [1000, 100, 100]
     assert splits[399:401] == ["train", "dev"]
     assert splits[499:501] == ["test", "train"]
-    assert shares_from("80/10/10") == (8, 1, 1)
-    assert shares_from("train=a dev=b test=c") is None
+    assert read_shares("80/10/10") == (8, 1, 1)
+    assert read_shares("train=a dev=b test=c") is None
     for wrong in ("80/20/0", "0/0/0"):
         with pytest.raises(RamifyError, match="empty"):
-            shares_from(wrong)
+            read_shares(wrong)
     with pytest.raises(RamifyError, match="too few"):
         block_splits(9, (8, 1, 1))
 

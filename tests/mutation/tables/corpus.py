@@ -56,11 +56,11 @@ GROUPS = (
             Mutant("Corpus.of_lengths", "len(p) <= longest", "len(p) < longest"),
             Mutant("Corpus.words_only", "if len(parse) > 0", "if len(parse) >= 0"),
             Mutant("guess_kind", 'in ("", "(", ")")', 'in ("", "(")'),
-            Mutant("decoded", "if number == 1 else text", "if number == 0 else text"),
+            Mutant("decode_lines", "if number == 1 else text", "if number == 0 else text"),
             Mutant("_with_hyphenated_words", "before[1] - before[0] > 1 and ", ""),
             Mutant("split_at_spaces", "start += len(token)\n", "start += 0\n"),
             Mutant("split_prose", "spans.pop()[0] if not blank and len(spans) > 1 else len(text)", "len(text)"),
-            Mutant("LineReader.is_dry", "not self._lines_ready and ", ""),
+            Mutant("LineReader.would_block", "not self._lines_ready and ", ""),
         ),
     ),
     Group(
@@ -96,7 +96,9 @@ GROUPS = (
             Mutant("split_of_article", "301 <= number <= 325", "301 <= number <= 324"),
             Mutant("SECTIONS", "range(2, 22)", "range(2, 21)"),
             Mutant(
-                "chinese_encoding", "2 * sum(map(_is_utf8, telling)) >= len(telling)", "all(map(_is_utf8, telling))"
+                "chinese_encoding",
+                "2 * sum(map(_is_utf8, lines)) >= len(lines)",
+                "all(map(_is_utf8, lines))",
             ),
             Mutant("_FEATURES", "+?)##", "+)##"),
             Mutant("with_plain_punctuation", "head if head in punctuation else tag", "head"),
@@ -105,7 +107,7 @@ GROUPS = (
                 '"train" if "train" in splits else "train5k"',
                 '"train5k" if "train5k" in splits else "train"',
             ),
-            Mutant("trees_begun", "max(0, depth - 1)", "depth - 1"),
+            Mutant("count_tree_starts", "max(0, depth - 1)", "depth - 1"),
             Mutant("block_splits", "tree // size % len(blocks)", "tree % len(blocks)"),
             Mutant("builtin_treebank", "np.random.default_rng([seed, stream])", "np.random.default_rng([seed, 0])"),
             Mutant(

@@ -127,8 +127,8 @@ GROUPS = (
                 "higher = torch.maximum(peak[rows], logits.amax(1, keepdim=True))",
                 "higher = logits.amax(1, keepdim=True) * 0",
             ),
-            Mutant("drawn_symbols", "kept[chances.argmax()] = True", "pass"),
-            Mutant("drawn_symbols", "chances >= rate", "chances < rate"),
+            Mutant("sample_symbols", "kept[chances.argmax()] = True", "pass"),
+            Mutant("sample_symbols", "chances >= rate", "chances < rate"),
             Mutant(
                 "LowRankRules.restricted_rules",
                 "root = renormalised(self.root.index_select(-1, nonterminals), -1)",
@@ -145,13 +145,13 @@ GROUPS = (
             ),
             Mutant("KBest._neighbours", "if (last.edge, neighbour[2]) not in state.seen", "if True"),
             Mutant(
-                "drawn_with.choose",
+                "sample_with.choose",
                 'side="right"',
                 'side="left"',
                 equivalent="differs only where a random number of 53 bits equals a running total exactly",
             ),
             Mutant(
-                "drawn_with.choose",
+                "sample_with.choose",
                 "np.exp(log_weights - log_weights.max())",
                 "np.exp((log_weights - log_weights.max()) / 2)",
             ),

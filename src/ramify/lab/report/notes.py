@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ramify.lab.report.exhibit import Exhibit, Row, Table, title_for
 from ramify.lab.results.schema import Result
 
 DECODERS = {"mbr": "MBR", "viterbi": "Viterbi"}
@@ -75,6 +76,21 @@ def provenance(results: Sequence[Result]) -> list[str]:
     return [*notes, *([f"Hardware: {'; '.join(machines)}."] if machines else [])]
 
 
+def model_table(
+    kind: str,
+    title: str,
+    heads: Sequence[str],
+    found: Mapping[tuple[str, str], Sequence[Result]],
+    row: Callable[[str, Sequence[Result]], Row],
+) -> Exhibit:
+    """A table with a row for each model, in one part per data set, from results by data set and model."""
+    parts: dict[str, list[Row]] = {}
+    for (data, model), results in found.items():
+        parts.setdefault(data, []).append(row(model, results))
+    notes = provenance([result for results in found.values() for result in results])
+    return Exhibit(kind, (), title_for(title, parts), notes, Table(heads, parts))
+
+
 def seeds_note(results: Iterable[Result]) -> list[str]:
     """How many runs the figures are of, and which seeds."""
     seeds: dict[tuple[str, str], dict[str, None]] = {}
@@ -87,12 +103,12 @@ def seeds_note(results: Iterable[Result]) -> list[str]:
         alike.setdefault(tuple(known), []).append(f"{data} {model}" if several_data else model)
     if not alike:
         return []
-    (usual, systems), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
+    (most_common, systems), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
     each = " each" if len(systems) > 1 else ""
     exceptions = (f"; {_counted(known)} of {', '.join(names)}" for known, names in others)
     several = any(len(known) > 1 for known in alike)
     deviation = "; ± is the biased standard deviation over seeds" if several else ""
-    return [f"{_counted(usual)}{each}{''.join(exceptions)}{deviation}."]
+    return [f"{_counted(most_common)}{each}{''.join(exceptions)}{deviation}."]
 
 
 def _counted(seeds: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -97,6 +97,11 @@ class Collection:
         chosen = next(iter(decoders_of(found)), None)
         return sorted((r for r in found if r.decoder == chosen), key=lambda r: (r.seed is None, r.seed or 0))
 
+    def by_model(self, results: Callable[[str, str], list[Result]]) -> dict[tuple[str, str], list[Result]]:
+        """What `results` gives for each data set and model; those without any are left out."""
+        pairs = ((data, model) for data in self.datasets for model in self.models(data))
+        return {pair: found for pair in pairs if (found := results(*pair))}
+
     def baselines(self, data: str) -> list[Result]:
         """Those of one treebank, in their usual order."""
         found = [r for r in self.results if r.is_baseline and r.data == data]
@@ -109,13 +114,13 @@ class Collection:
         return [m for m in models if sum(bool(self.of(data, m, group)) for data in group.models) > 1]
 
     @cached_property
-    def looks(self) -> dict[str, int]:
+    def style_numbers(self) -> dict[str, int]:
         """A number for each model, the same in all figures, and another one than the models drawn beside it have."""
         together = [*(unit.models for unit in self.units()), *map(self.on_several, self.groups)]
         numbers: dict[str, int] = {}
         for model in (model for models in together for model in models):
-            taken = {numbers.get(other) for models in together if model in models for other in models}
-            numbers.setdefault(model, next(number for number in count() if number not in taken))
+            used = {numbers.get(other) for models in together if model in models for other in models}
+            numbers.setdefault(model, next(number for number in count() if number not in used))
         return numbers
 
     def units(self) -> list[Unit]:
@@ -149,8 +154,8 @@ def decoders_of(results: Iterable[Result]) -> list[str]:
     return [*(d for d in DECODERS if d in names), *sorted(names.difference(DECODERS))]
 
 
-def chosen_run(runs: Sequence[Result]) -> Result:
-    """The one with the best dev likelihood, as nobody without trees could choose better; else the first."""
+def choose_run(runs: Sequence[Result]) -> Result:
+    """The run with the best dev likelihood, which needs no trees; without likelihoods the first."""
     return min(runs, key=lambda r: float("inf") if r.dev_perplexity is None else r.dev_perplexity)
 
 

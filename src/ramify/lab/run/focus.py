@@ -17,7 +17,7 @@ from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan
 from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
-from ramify.lab.results.places import RUNS, result_file
+from ramify.lab.results.result_paths import RUNS, result_file
 from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, Spread, as_record, read_record, spread
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment, survey
@@ -26,6 +26,7 @@ from ramify.lab.run.worker_process import Event, cores
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.files import write_json
 from ramify.storage.model_files import checksum
+from ramify.training.data import prepare
 
 RECIPE, MODEL = "recipe.json", "model"
 HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
@@ -73,16 +74,23 @@ def prepare_focus(
     if (out / RECIPE).exists():
         chosen = recipe_from(read_record(out / RECIPE, RecipeRecord).recipe, str(out / RECIPE), {})
         lines = (f"Continues the recipe in {out}: {chosen.described()}.",)
-        if recipe is not None and read_recipe(recipe, settings) != chosen and minutes is None:
+        if recipe is not None and minutes is None and _recipe_for(found, recipe, settings) != chosen:
             raise RamifyError(f"{out}: was begun with another recipe; give the same one, or another --out.")
     else:
-        chosen = read_recipe(recipe, settings)
+        chosen = _recipe_for(found, recipe, settings)
         expected = ""
         if minutes is not None:
             chosen, needed = fitting_recipe(chosen, found, minutes, jobs or cores())
             expected = f"; expected to take about {needed:.0f} minutes" if needed >= 1 else "; a minute at most"
         lines = (f"Recipe: {chosen.described()}{expected}.",)
     return PlannedFocus(chosen, found, plan_of(chosen, found), out, lines)
+
+
+def _recipe_for(data: DataSet, recipe: str | None, settings: Mapping[str, Any]) -> Recipe:
+    """The recipe with sizes that suit the amount of text."""
+    chosen = read_recipe(recipe, settings)
+    prepared = prepare(data.split("train"), data.split("dev"), chosen.student.with_seed(0))
+    return chosen.for_text(len(prepared.train))
 
 
 def run_focus(
@@ -113,8 +121,8 @@ def _save_ensemble(planned: PlannedFocus) -> None:
 
     students = [planned.out / RUNS / name for name in last_students(planned.recipe, planned.data)]
     if is_ensemble(planned.model):
-        there = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
-        if there == [checksum(student) for student in students]:
+        saved = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
+        if saved == [checksum(student) for student in students]:
             return
         raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
     names = (f"{student.parent.name}/{student.name}" for student in students)

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from ramify.errors import RamifyWarning, Stopped
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.places import BASELINES
+from ramify.lab.results.result_paths import BASELINES
 from ramify.lab.run import experiment_folder as folder
-from ramify.lab.run.data_check import check_data
+from ramify.lab.run.scoring import check_data
 from ramify.lab.run.status import Status
 from ramify.lab.run.worker_process import ENDED, Event, Job, Worker, cores, explain
 from ramify.storage.locks import locked_folder
@@ -25,7 +25,7 @@ PAUSE = 0.2
 """Seconds after which a signal is noticed at the latest."""
 
 STOPPED = frozenset(code for number in SIGNALS for code in (-number, 128 + number))
-"""Exit codes of processes that were asked to end."""
+"""Exit codes of processes that were signalled to stop."""
 
 OnChange = Callable[[Status, Event], None]
 
@@ -64,10 +64,10 @@ def default_jobs(plan: Plan) -> int:
 
 def check_jobs(plan: Plan, jobs: int | None) -> None:
     """Warn if there would be more threads than cores."""
-    there, needed = cores(), (jobs or 1) * plan.threads
-    if needed > there:
+    available, needed = cores(), (jobs or 1) * plan.threads
+    if needed > available:
         warnings.warn(
-            f"{jobs or 1} jobs of {plan.threads} threads each are more than the {there} cores; they will slow each "
+            f"{jobs or 1} jobs of {plan.threads} threads each are more than the {available} cores; they will slow each "
             "other down.",
             RamifyWarning,
             stacklevel=2,
