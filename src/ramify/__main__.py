@@ -24,7 +24,7 @@ def main() -> None:
     # At its end Python looks for garbage among all objects; torch alone leaves 166,000 of them.
     atexit.register(gc.freeze)
     try:
-        # Only now, because this takes seconds in which somebody may press Ctrl-C.
+        # Only now, because this takes seconds in which the user may press Ctrl-C.
         with importing():
             from ramify.cli import run
 

@@ -80,7 +80,10 @@ The well-known badger came back on Monday. It ate 3 % of the apples (the red one
 
 def write_files(place: Path) -> None:
     """The files that the commands name."""
-    treebank = builtin_treebank(0, train=60, dev=10, test=10)
+    many = builtin_treebank(0, train=120, dev=30, test=30)
+    # Short sentences, because the models of the docs are as large as those that people would train.
+    short = {name: [parse for parse in parses if 4 <= len(parse) <= 10] for name, parses in many.items()}
+    treebank = {name: short[name][:count] for name, count in (("train", 30), ("dev", 8), ("test", 8))}
     (place / "treebank").mkdir()
     for name, parses in treebank.items():
         trees = "".join(write_brackets(parse) + "\n" for parse in parses)
@@ -103,7 +106,7 @@ def write_files(place: Path) -> None:
         (parsed / f"{section:02}").mkdir(parents=True)
         trees = "( (S (NP-SBJ (-NONE- *)) (VP (VB Buy) (NP (NNS shares))) (. .)) )\n" * 10
         (parsed / f"{section:02}" / f"wsj_{section:02}00.mrg").write_text(trees)
-    for number, parse in enumerate(treebank["train"]):
+    for number, parse in enumerate(many["train"][:60]):
         (place / "mrg").mkdir(exist_ok=True)
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
     (place / "experiment.toml").write_text(next(content for content in toml_blocks() if is_experiment(content)))

@@ -26,7 +26,7 @@ from ramify.storage.model_files import (
 )
 from ramify.storage.model_folder import StoredModel, write_description, write_weights
 from ramify.training.focusing import SpanScores
-from ramify.training.settings import Settings, load_settings
+from ramify.training.settings import Settings, recorded_settings
 
 TEACHERS = "teachers"
 """Where the config of a focused run lists its teachers"""
@@ -58,9 +58,9 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
         settings = config.get("settings")
         if not isinstance(settings, dict):
             raise RamifyError(f"{out / CONFIG}: the settings of the run are missing or invalid; start another run.")
-        # What these were before they were settings.
-        earlier = {"gradient_groups": 1} | ({"min_count": 1} if config["words"] == LEARNT_FROM_TEXT else {})
-        return load_settings(None, earlier | settings)
+        if config["words"] == LEARNT_FROM_TEXT:
+            settings = {"min_count": 1, **settings}  # what it was before it was a setting
+        return recorded_settings(settings)
     if not overwrite:
         raise RamifyError(
             f"{out}: this folder is not empty; give another one, or use resume to continue the run in it, or "

@@ -19,8 +19,8 @@ from ramify.models.batches import WordIds
 from ramify.runtime.processes import ALONE, World
 from ramify.runtime.threads import torch_on_one_core
 from ramify.storage.checkpoint import Position
-from ramify.training.focusing import SpanScores
 from ramify.training.groups import Batch, check_groups, grouped_step
+from ramify.training.guidance import Guidance
 from ramify.training.settings import Settings
 
 
@@ -67,12 +67,12 @@ def train_epoch(
     settings: Settings,
     position: Position,
     on_step: Callable[[Progress], None] = lambda _: None,
-    focus: SpanScores | None = None,
+    guidance: Guidance | None = None,
     world: World = ALONE,
 ) -> None:
     """The rest of the epoch under way; `position` is moved along, and whole whenever `on_step` is called.
 
-    The order of the sentences depends on the seed and the epoch's number alone. `focus` holds the span scores of the
+    The order of the sentences depends on the seed and the epoch's number alone. `guidance` gives the span scores of the
     sentences, by their places. The processes of `world` share the work of every step.
     """
     groups = settings.gradient_groups or 1
@@ -86,15 +86,13 @@ def train_epoch(
         sentences = [sentences[place] for place in places]
         if not sentences:
             raise RamifyError(f"No training sentence has at most {longest} words; raise curriculum.")
-    strength = settings.focus_in(position.epoch)
     order = np.random.default_rng([settings.seed, position.epoch])
     batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
     for batch in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[each] for each in batch])).to(device)
-        span_scores = None
-        if focus is not None and strength:
-            span_scores = strength * focus.of([places[each] for each in batch]).to(device)
+        chosen = [places[each] for each in batch]
+        span_scores = None if guidance is None else guidance.span_scores(chosen, position.epoch, device)
         numbers = settings.seed, position.epoch, position.batches
         drawing = bool(grammar.draws() or settings.dropout)
         if groups == 1:
@@ -144,11 +142,11 @@ def train_step(
     `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. Where a model
     divides its work among the cores itself, what is left is too small for torch's threads.
     """
-    focused = {} if span_scores is None else {"span_scores": span_scores}
+    guided = {} if span_scores is None else {"span_scores": span_scores}
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
     with torch_on_one_core() if grammar.divides_work else nullcontext():
-        objective = grammar.objective(word_ids, lengths, noise, dropout, **focused)
+        objective = grammar.objective(word_ids, lengths, noise, dropout, **guided)
         learner.update(objective)
     return objective.detach()
 

@@ -49,6 +49,7 @@ from ramify.training.folder import (
     check_same,
     settings_to_resume,
 )
+from ramify.training.guidance import Guidance
 from ramify.training.loop import Progress, train_epoch
 from ramify.training.settings import Settings, load_settings
 from ramify.training.stopping import StopRequest, stop_requests
@@ -114,9 +115,13 @@ def train(
     callbacks = Callbacks(on_start, on_teacher, on_progress, on_epoch, on_end)
     with locked_folder(out):
         earlier = settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
-        chosen = in_groups(load_settings(config, settings, earlier, preset))
-        world.found_by_first(lambda: (asdict(chosen), earlier is not None))
-        run = _Run(data, dev, chosen, teachers, earlier is not None, world)
+
+        def choose(sentences: int | None) -> Settings:
+            chosen = in_groups(load_settings(config, settings, earlier, preset, sentences))
+            world.found_by_first(lambda: (asdict(chosen), earlier is not None))
+            return chosen
+
+        run = _Run(data, dev, choose, teachers, earlier is not None, world)
         if earlier is not None:
             before = read_config(out)
             if not teachers and (out / FOCUS).exists():
@@ -134,7 +139,12 @@ def train(
 def _follow(world: World, data: DataInput, dev: DataInput | None, teachers: Sequence[MemberInput]) -> Parser:
     """Take part in the run of the first process, with its settings."""
     settings, resumed = world.found_by_first(lambda: None)
-    run = _Run(data, dev, load_settings(None, settings), teachers, resumed, world)
+
+    def choose(sentences: int | None) -> Settings:
+        # Those for reading the data came first; those that follow the amount of text come when it was read.
+        return load_settings(None, settings if sentences is None else world.found_by_first(lambda: None)[0])
+
+    run = _Run(data, dev, choose, teachers, resumed, world)
     folder = FollowedFolder(world)
     run.learn(folder, Callbacks(), "the first process saves the run")
     folder.load_best(run.stored.model)
@@ -156,7 +166,11 @@ def fit(
     those of `train`, such as `model="tn-pcfg"`, `preterminals=60`, `epochs=5`, `seed=0`.
     """
     world = joined()
-    run = _Run(sentences, dev, in_groups(load_settings(None, settings, preset=preset)), teachers, world=world)
+
+    def choose(count: int | None) -> Settings:
+        return in_groups(load_settings(None, settings, None, preset, count))
+
+    run = _Run(sentences, dev, choose, teachers, world=world)
     kept = InMemory()
     run.learn(kept, Callbacks(on_epoch=on_epoch) if world.is_first else Callbacks(), "nothing was kept")
     run.stored.model.load_state_dict(kept.best)
@@ -171,15 +185,17 @@ class _Run:
         self,
         data: DataInput,
         dev: DataInput | None,
-        settings: Settings,
+        choose: Callable[[int | None], Settings],
         teachers: Sequence[MemberInput],
         resumed: bool = False,
         world: World = ALONE,
     ) -> None:
+        settings = choose(None)
         device = choose_device(settings.device, None if world.size == 1 else world.local_rank)
         self.world = world
         _check_teachers(teachers, settings, resumed)
-        self.data, self.settings = prepare(data, dev, settings), settings
+        self.data = prepare(data, dev, settings)
+        self.settings = settings = choose(len(self.data.train))
         self._teachers = [open_member(teacher, settings.device) for teacher in teachers]
         arguments = settings.model_arguments(len(self.data.vocabulary))
         check_size(settings.model, arguments)
@@ -218,6 +234,7 @@ class _Run:
         position = store.position(model, learner)
         callbacks.on_start(summarise(data, settings, model, len(position.records), self._teacher_names))
         focus = self._span_scores(store, callbacks.on_teacher, stop)
+        guidance = Guidance(data.train.parses, settings, focus)
         sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
         saved = time.monotonic()
 
@@ -235,7 +252,7 @@ class _Run:
 
         while not is_finished(position.records, settings):
             try:
-                train_epoch(model, learner, sentences, settings, position, on_step, focus, world)
+                train_epoch(model, learner, sentences, settings, position, on_step, guidance, world)
                 check_same_model(model, world)
             except LostProcessError:
                 store.save(model, learner, position)
