@@ -22,9 +22,9 @@ GROUPS = (
         "integrations, Parquet",
         ("integrations/test_parquet.py",),
         (
-            Mutant("_Columns._taken", "[row.index for row in same]", "list(range(len(same)))"),
-            Mutant("_Columns.__init__", "ID not in", "ID in"),
-            Mutant("_Columns._converted", "if name not in known:", "if False:"),
+            Mutant("GivenColumns._taken", "[row.index for row in same]", "list(range(len(same)))"),
+            Mutant("GivenColumns.__init__", "ID not in", "ID in"),
+            Mutant("GivenColumns._converted", "if name not in known:", "if False:"),
             Mutant("parquet_output:_record", "float(posteriors[i, j])", "float(posteriors[j, i])"),
             Mutant("write_parquet", "start=1", "start=0"),
         ),
