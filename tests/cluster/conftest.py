@@ -12,6 +12,7 @@ import torch
 
 from ramify.cluster.block_parser import BlockParser
 from ramify.cluster.job import ParseJob
+from ramify.cluster.ray_session import OBJECT_STORE, import_ray
 from tests.conftest import PROJECT
 
 MODEL = PROJECT / "tests" / "fixtures" / "models" / "n-pcfg"
@@ -67,9 +68,9 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcess]:
 @pytest.fixture(scope="session")
 def ray() -> Iterator[object]:
     """Two cores, no dashboard."""
-    import ray
-
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
+    # By default workers get the least share of a busy machine.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    ray = import_ray()
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE)
     yield ray
     ray.shutdown()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ramify.cluster.block_parser import MOST_TRIES, BlockParser
 from ramify.cluster.parts import Parts
 from ramify.errors import RamifyError, Stopped
 from tests.cluster.conftest import MODEL, sentence
@@ -375,3 +376,29 @@ def test_warnings_of_workers_are_shown_once(tmp_path):
     assert result.returncode == 0
     assert result.stderr.count("note:") == 1
     assert "in.txt, line 1025: this looks like a bracketed tree" in result.stderr
+
+
+def test_a_block_that_kills_its_workers_is_given_up(tmp_path, text, in_process, monkeypatch):
+    """But not one whose workers were stopped with the run."""
+
+    def killed(*_: object) -> None:
+        raise MemoryError
+
+    out = tmp_path / "out.txt"
+    monkeypatch.setattr(BlockParser, "_parsed", killed)
+    for _ in range(MOST_TRIES + 1):
+        with pytest.raises(MemoryError):
+            blockwise(text, out)
+    in_process.stop_after, in_process.error = 0, RamifyError("it hangs.")
+    assert blockwise(text, out).returncode == 2
+    for _ in range(MOST_TRIES):
+        parts_of(out).count_try(0)
+    in_process.stop_after = -1
+    monkeypatch.setattr(Parts, "begin", lambda *_: None)
+    result = blockwise(text, out)
+    assert result.returncode == 2
+    assert "in.txt, rows 1 to 1,024: 4 workers ended while they parsed these" in result.stderr
+
+
+def parts_of(out: Path) -> Parts:
+    return Parts(Path(f"{out}.parts"), ".txt", 3, "")

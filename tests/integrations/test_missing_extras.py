@@ -16,7 +16,8 @@ WITHOUT = "import sys\nfor name in {names}:\n    sys.modules[name] = None\n"
 
 def run_without(names: list[str], place: Path, *command: str) -> subprocess.CompletedProcess[str]:
     (place / "sitecustomize.py").write_text(WITHOUT.format(names=names))
-    environment = {**os.environ, "PYTHONPATH": str(place)}
+    paths = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.run(
         [sys.executable, *command], cwd=PROJECT, env=environment, capture_output=True, text=True, check=False
     )
@@ -40,3 +41,19 @@ def test_parquet_says_what_to_install(tmp_path, options):
     result = run_without(["pyarrow"], tmp_path, *command)
     assert result.returncode == 2
     assert result.stderr == "error: Parquet needs pyarrow; install it with: pip install 'ramify[parquet]'.\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("parse", "-m", "tests/fixtures/models/n-pcfg", "in.txt", "--out", "out.txt"),
+        ("experiment", "main", "--data", "it=built-in", "--out", "runs"),
+    ],
+)
+def test_ray_says_what_to_install(tmp_path, command):
+    (tmp_path / "in.txt").write_text("a dog\n")
+    placed = [str(tmp_path / word) if word in ("in.txt", "out.txt", "runs") else word for word in command]
+    result = run_without(["ray"], tmp_path, "-m", "ramify", *placed, "--engine", "ray")
+    assert result.returncode == 2
+    assert result.stderr == "error: --engine ray needs Ray; install it with: pip install 'ramify[ray]'.\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "sitecustomize.py"}

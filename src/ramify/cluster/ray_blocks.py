@@ -8,6 +8,7 @@ the folder of the parts must be on storage that all machines share.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,24 +35,29 @@ class Workers:
 
     def number(self, ray: Any, blocks: int) -> int:
         """How many to start: no more than there are blocks."""
-        if self.count is not None:
-            return min(self.count, blocks)
         there = ray.cluster_resources()
         most = there.get("CPU", 0) // self.cpus
         if self.gpus:
             most = min(most, there.get("GPU", 0) // self.gpus)
-        if most < 1:
+        if most < 1:  # Ray would wait for a machine that has them
             raise RamifyError(
-                f"No machine of the cluster has {self.cpus} CPUs and {self.gpus:g} GPUs for a worker; ask for less, or "
-                "add machines."
+                f"No worker of {self.cpus} CPUs and {self.gpus:g} GPUs fits the cluster; ask for less or add machines."
             )
-        return min(int(most), blocks)
+        return min(self.count or int(most), blocks)
 
 
 def parse_on_ray(
     ray: Any, job: ParseJob, parts: Parts, blocks: Sequence[Block], workers: Workers, on_done: Callable[[int], None]
 ) -> None:
     """Parse these blocks; `on_done` is called with the number of rows of each that is finished."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ray Data reads its own old settings
+        _parse_on_ray(ray, job, parts, blocks, workers, on_done)
+
+
+def _parse_on_ray(
+    ray: Any, job: ParseJob, parts: Parts, blocks: Sequence[Block], workers: Workers, on_done: Callable[[int], None]
+) -> None:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
