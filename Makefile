@@ -25,9 +25,10 @@ chromium:
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { apt-get update && apt-get install --yes --no-install-recommends chromium; } >/dev/null 2>&1; } || true
 
-# Each file of tests runs in one of several processes, because most tests use one core; four take all the memory there may be.
+# Several processes, because most tests use one core; four take all the memory there may be. A process that has no tests
+# left takes some from another.
 pytest: $(INSTALLED) chromium
-	$(VENV)/bin/pytest -n logical --maxprocesses 4 --dist loadfile
+	$(VENV)/bin/pytest -n logical --maxprocesses 4 --dist worksteal
 
 # Small defects, made one at a time, that the tests must notice. It takes an hour or two, so it is no part of `make test`;
 # MUTANTS='-k networks --jobs 2' tries those with "networks" in their description, two at a time.

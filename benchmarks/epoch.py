@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import torch
 
-from ramify.bench.timing import sgemm_peak, timed
+from ramify.bench.timing import sgemm_peak, time_repetitions
 from ramify.models import FAMILIES
 from ramify.models.batches import WordIds
-from ramify.runtime.compilation import tell_of_compilation
+from ramify.runtime.compilation import on_compilation
 from ramify.training.data import prepare
 from ramify.training.loop import equal_length_batches, train_step
 from ramify.training.settings import Settings
@@ -75,7 +75,7 @@ class Trainer:
         seconds = {}
         for length in LENGTHS_TIMED:
             word_ids = torch.randint(self.words, (self.settings.batch_size, length))
-            seconds[length] = min(timed(lambda ids=word_ids: self.step(ids), 1.0))
+            seconds[length] = min(time_repetitions(lambda ids=word_ids: self.step(ids), 1.0))
         sentences = total = 0.0
         for (B, length), count in shapes:
             if self.settings.batch_size == B:
@@ -91,7 +91,7 @@ def main() -> None:
     options.add_argument("--batch-size", type=int, default=16)
     options.add_argument("--seconds", type=float, default=60.0)
     given = options.parse_args()
-    tell_of_compilation(print)
+    on_compilation(print)
     settings = Settings(preterminals=given.preterminals, batch_size=given.batch_size)
     data = prepare(given.data, None, settings)
     sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-MOST_CLIENTS, MOST_MINUTES = 256, 24 * 60
+MAX_CLIENTS, MAX_MINUTES = 256, 24 * 60
 FEW = 64
 
 
@@ -232,9 +232,9 @@ def main() -> None:
     server = Server(given.model)
     try:
         if given.command == "soak":
-            asyncio.run(soak(server, sentences, min(given.minutes, MOST_MINUTES), given.rate, given.out))
+            asyncio.run(soak(server, sentences, min(given.minutes, MAX_MINUTES), given.rate, given.out))
         else:
-            clients = min(given.clients, MOST_CLIENTS)
+            clients = min(given.clients, MAX_CLIENTS)
             found = asyncio.run(load(server, sentences, clients, given.each, given.requests))
             print("serve:", json.dumps(found))
     finally:

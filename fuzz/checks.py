@@ -1,6 +1,6 @@
 """What must hold of every reader for any bytes: a RamifyError of one short sentence, or a right answer.
 
-`tests/test_fuzzing.py` runs these with hypothesis, `fuzz/fuzz_readers.py` with atheris.
+`tests/project/test_fuzzing.py` runs these with hypothesis, `fuzz/fuzz_readers.py` with atheris.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ramify.corpus.conllu import read_conllu, write_conllu
 from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules
 from ramify.corpus.constraints import forbidden_spans, spans_with_trees
 from ramify.corpus.guessing import Kind
-from ramify.corpus.lines import decoded_lines
-from ramify.corpus.prepare.ctb import at_mark_up, chinese_encoding
+from ramify.corpus.lines import read_text_lines
+from ramify.corpus.prepare.ctb import chinese_encoding, cut_at_mark_up
+from ramify.corpus.prepare.data_splits import block_splits, read_shares, split_files
 from ramify.corpus.prepare.manifest import manifest_word_rule
-from ramify.corpus.prepare.passages import Corrupt, at_margin, read_passages, trees_begun, uncut
-from ramify.corpus.prepare.splitting import block_splits, shares_from, split_files
+from ramify.corpus.prepare.passages import Corrupt, count_tree_starts, cut_at_margin, read_passages, whole_file
 from ramify.corpus.prepare.spmrl import with_plain_punctuation, without_features
 from ramify.corpus.punctuation import Punctuation
-from ramify.corpus.reading import AS_IS, read_sentences, unparsed
-from ramify.corpus.rows import Columns, RowCount, json_cells, sentences_of
+from ramify.corpus.reading import AS_IS, parse_without_tree, read_sentences
 from ramify.corpus.rule_files import read_rules, write_rules
 from ramify.corpus.streaming import Pause, SentenceStream
+from ramify.corpus.table_rows import Columns, RowCount, json_cells, sentences_from_cells
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.experiment_file import read_plan
-from ramify.lab.report.pages import Page
+from ramify.lab.report.report_page import Page
 from ramify.lab.report.write_report import sections_of
 from ramify.lab.results.find_results import collect_results
 
@@ -64,7 +64,7 @@ def brackets(data: bytes, _scratch: Path) -> None:
     text = data.decode("utf-8", "replace")
     trees = list(read_brackets(text.split("\n"), "data"))
     assert text.count("(") == text.count(")")
-    assert len(trees) == trees_begun(text.encode())
+    assert len(trees) == count_tree_starts(text.encode())
     position = 0
     for word in (word for tree in trees for word in tree.words):
         position = text.index(word, position) + len(word)
@@ -73,7 +73,7 @@ def brackets(data: bytes, _scratch: Path) -> None:
     rule = guess_word_rule(trees)
     for tree in trees:
         cleaned = remove_non_words(tree, rule)
-        assert len(cleaned) == sum(rule.which_are_words(tree.tags))
+        assert len(cleaned) == sum(rule.word_mask(tree.tags))
         assert (cleaned.spans[:, 0] < cleaned.spans[:, 1]).all()
 
 
@@ -92,7 +92,7 @@ def conllu(data: bytes, _scratch: Path) -> None:
             heads = sentence.head_numbers()
             assert heads.count(0) == 1
         read = sentence.with_words(Punctuation())
-        tree = unparsed(read)
+        tree = parse_without_tree(read)
         (again,) = read_conllu((write_conllu(read, tree.tags, tree, heads) + "\n").split("\n"), "written")
         assert again.forms == sentence.forms
         assert heads is None or again.head_numbers() == heads
@@ -101,7 +101,7 @@ def conllu(data: bytes, _scratch: Path) -> None:
 @_or_one_sentence
 def text_lines(data: bytes, _scratch: Path) -> None:
     """Words of text are what Python's own splitting gives, line for line; without line feeds a return ends a line."""
-    read = AS_IS.sentences(decoded_lines(io.BytesIO(data), "data"), "data")
+    read = AS_IS.sentences(read_text_lines(io.BytesIO(data), "data"), "data")
     sentences = [sentence.tokens for sentence in read]
     text = data.decode("utf-8").removeprefix("\ufeff")
     if "\n" not in text:
@@ -131,7 +131,7 @@ def files(data: bytes, scratch: Path) -> None:
 def rows(data: bytes, _scratch: Path) -> None:
     """Every row of JSON is one sentence, with the tokens of its text and with all its other columns."""
     lines = data.decode("utf-8", "replace").split("\n")
-    found = list(sentences_of(json_cells(lines, "data", Columns("words")), AS_IS, RowCount()))
+    found = list(sentences_from_cells(json_cells(lines, "data", Columns("words")), AS_IS, RowCount()))
     records = [json.loads(line) for line in lines if line.strip()]
     assert len(found) == len(records)
     for sentence, record in zip(found, records, strict=True):
@@ -198,7 +198,7 @@ def rules(data: bytes, scratch: Path) -> None:
 def passages(data: bytes, _scratch: Path) -> None:
     """However a file is cut, it reads to the end, and no line is named that is not there."""
     last = data.count(b"\n") + 1
-    for cut in (at_margin, at_mark_up):
+    for cut in (cut_at_margin, cut_at_mark_up):
         assert all(1 <= line <= last for line, _ in cut(data))
         for item in read_passages(data, "data", cut, chinese_encoding(data), without_features):
             if isinstance(item, Corrupt):
@@ -206,9 +206,9 @@ def passages(data: bytes, _scratch: Path) -> None:
                 assert int(str(item.error).removeprefix("data, line ").partition(":")[0]) <= last
             else:
                 assert with_plain_punctuation(item, frozenset({"PU"})).words == item.words
-    whole = list(read_passages(data, "data", uncut, "utf-8", None))
+    whole = list(read_passages(data, "data", whole_file, "utf-8", None))
     if not any(isinstance(item, Corrupt) for item in whole):
-        assert len(whole) == trees_begun(data)
+        assert len(whole) == count_tree_starts(data)
 
 
 @_or_one_sentence
@@ -243,7 +243,7 @@ def _rule_by_name(text: str) -> None:
 
 
 def _shares(text: str) -> None:
-    shares = shares_from(text)
+    shares = read_shares(text)
     if shares is not None:
         block_splits(sum(shares), shares)
 

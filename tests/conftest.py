@@ -1,3 +1,4 @@
+import fcntl
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 PROJECT = Path(__file__).resolve().parent.parent
+FIXTURES = PROJECT / "tests" / "fixtures"
 
 # A job in the background of a script (`nohup pytest &`) ignores Ctrl-C, and so would all processes that tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -77,6 +79,30 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no treebanks in {folder}; set RAMIFY_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Call it with a name and with what fills a folder of that name: one process of the test run does, for all of them.
+
+    Nobody changes such a folder. A test that has to makes a copy.
+    """
+    base = tmp_path_factory.getbasetemp()
+    place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "made-once"
+    place.mkdir(exist_ok=True)
+
+    def make(name: str, fill: Callable[[Path], object]) -> Path:
+        folder, done = place / name, place / f"{name}.done"
+        with (place / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                fill(folder)
+                done.touch()
+        return folder
+
+    return make
 
 
 @pytest.fixture

@@ -64,6 +64,8 @@ def _is_shown(attribute: str, owner: type) -> bool:
     member = inspect.getattr_static(owner, attribute)
     kinds = (property, cached_property, staticmethod, classmethod)
     documented = isinstance(member, kinds) or inspect.isfunction(member)
+    if getattr(member, "__name__", attribute) != attribute:  # kept for earlier versions
+        return False
     return documented and (attribute == "__call__" or not attribute.startswith("_"))
 
 

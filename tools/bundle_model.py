@@ -19,9 +19,9 @@ from typing import Any
 import ramify
 from ramify.corpus.cleaning import guess_word_rule
 from ramify.corpus.reading import SPLITS, Corpus, read_sentences
-from ramify.naming import BUNDLED
+from ramify.model_names import BUNDLED
 from ramify.parser import Parser
-from ramify.parser.compressing import compressed, save_compressed
+from ramify.parser.compression import compress, save_compressed
 from ramify.storage.files import write_atomically, write_json
 from ramify.storage.model_files import CARD, checksum, read_config
 
@@ -29,7 +29,7 @@ MODELS = Path(__file__).resolve().parent.parent / "models"
 SCORES = "scores.json"
 TREEBANK = "en-wsj-sample"
 LARGEST = 6_000_000
-MOST_LOST = 0.1
+MAX_LOSS = 0.1
 """Points of S-F1 that compressing may cost"""
 
 
@@ -91,14 +91,12 @@ def main(name: str, source: Path, data: Path) -> None:
         first = ramify.load(source)
         if not isinstance(first, Parser):
             sys.exit(f"{source}: is an ensemble; give one of its members.")
-        save_compressed(source, compressed(first), folder)
+        save_compressed(source, compress(first), folder)
         scores = scores_of(folder, gold)
         lost = f1_of(first, gold)["sentence_f1"] - scores["model"]["sentence_f1"]
         size = sum(file.stat().st_size for file in folder.iterdir())
-        if lost > MOST_LOST or size > LARGEST:
-            sys.exit(
-                f"{source}: loses {lost:.2f} points and takes {size:,} bytes; at most {MOST_LOST} and {LARGEST:,}."
-            )
+        if lost > MAX_LOSS or size > LARGEST:
+            sys.exit(f"{source}: loses {lost:.2f} points and takes {size:,} bytes; at most {MAX_LOSS} and {LARGEST:,}.")
         scores["lost_by_compressing"] = lost
         write_json(folder / SCORES, scores)
         write_atomically(folder / CARD, card(name, folder, scores).encode())

@@ -18,9 +18,9 @@ from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError, Stopped
-from ramify.naming import CONFIG
+from ramify.model_names import CONFIG
 from ramify.parser import FORMATS, Evaluation, Parser, evaluate
-from ramify.storage.files import contents
+from ramify.storage.files import folder_contents
 from ramify.storage.model_files import FILES
 from ramify.terminal import evaluation_table, rules_table, training_display, tree_format
 from ramify.training import train
@@ -67,7 +67,7 @@ def _is_demo(folder: Path) -> bool:
 def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Parser:
     """Train with the demo's settings."""
     overwrite = _is_demo(out)
-    if contents(out, FILES) and not overwrite:
+    if folder_contents(out, FILES) and not overwrite:
         raise RamifyError(f"{out}: this folder is not empty and is not from the demo; give another one.")
     notes.print("Training a grammar on the sentences of the built-in corpus, without their trees.")
     try:

@@ -12,7 +12,7 @@ class RamifyWarning(UserWarning):
 
 
 class Stopped(BaseException):
-    """The user, or the machine, asked for an end; what was done is safe. Like KeyboardInterrupt not an `Exception`."""
+    """The user or the system requested a stop; all work is saved. Like KeyboardInterrupt, not an `Exception`."""
 
     def __init__(self, number: int, message: str = "Stopped.") -> None:
         super().__init__(message)

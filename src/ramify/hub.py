@@ -21,7 +21,7 @@ PATTERNS = [*FILES, *(f"member-*/{name}" for name in FILES)]
 
 
 @cache
-def fetched(name: str) -> Path:
+def download(name: str) -> Path:
     """The folder of the model `owner/name@revision`, fetched if it is not there yet."""
     found = _NAME.fullmatch(name)
     if found is None or ".." in name:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ramify.cluster.block_parser import MOST_TRIES, BlockParser
+from ramify.cluster.block_parser import MAX_TRIES, BlockParser
 from ramify.cluster.parts import Parts
 from ramify.errors import RamifyError, Stopped
 from tests.cluster.conftest import MODEL, sentence
@@ -386,12 +386,12 @@ def test_a_block_that_kills_its_workers_is_given_up(tmp_path, text, in_process, 
 
     out = tmp_path / "out.txt"
     monkeypatch.setattr(BlockParser, "_parsed", killed)
-    for _ in range(MOST_TRIES + 1):
+    for _ in range(MAX_TRIES + 1):
         with pytest.raises(MemoryError):
             blockwise(text, out)
     in_process.stop_after, in_process.error = 0, RamifyError("it hangs.")
     assert blockwise(text, out).returncode == 2
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         parts_of(out).count_try(0)
     in_process.stop_after = -1
     monkeypatch.setattr(Parts, "begin", lambda *_: None)

@@ -14,9 +14,9 @@ from ramify.corpus.constraints import Constraints, forbidden_spans
 from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.sentence import Sentence
 from ramify.decoding.best_trees import mbr, mbr_labelled
-from ramify.decoding.constrained import Forbidden, without
+from ramify.decoding.constrained import Forbidden, mask_forbidden
 from ramify.decoding.decoders import DECODERS, Decoded, decode
-from ramify.decoding.dependencies import decode_heads
+from ramify.decoding.heads import decode_heads
 from ramify.models import FAMILIES, Grammar, Model
 from ramify.parser import Parser
 from ramify.structures.distribution import Marginals
@@ -189,8 +189,8 @@ def test_spans_of_posterior_zero_are_kept_out_too():
     table[0, 2] = True
     forbidden = Forbidden.of([table], 4, CPU)
     for decoder in (mbr, mbr_labelled):
-        assert [0, 2] in decoder(without(None, found), lengths)[0].tolist()
-        assert [0, 2] not in decoder(without(forbidden, found), lengths)[0].tolist()
+        assert [0, 2] in decoder(mask_forbidden(None, found), lengths)[0].tolist()
+        assert [0, 2] not in decoder(mask_forbidden(forbidden, found), lengths)[0].tolist()
     assert torch.equal(found.spans, zeros)
 
 

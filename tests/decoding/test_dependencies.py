@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramify.decoding.dependencies import UNIT, heads_within, projective_heads
+from ramify.decoding.heads import POSTERIOR_STEPS, heads_within, projective_heads
 from tests.structures.brute_force import bracketings, spans_of
 
 Heads = tuple[int, ...]
@@ -76,7 +76,7 @@ tables = st.integers(1, 5).flatmap(
 
 @given(tables)
 def test_no_projective_tree_is_better(table):
-    steps = np.rint(table * UNIT).astype(int)
+    steps = np.rint(table * POSTERIOR_STEPS).astype(int)
     found = tuple(projective_heads(table).tolist())
     assert found in projective_trees(table.shape[1])
     assert rank(found, steps) == max(rank(heads, steps) for heads in projective_trees(table.shape[1]))
@@ -98,7 +98,7 @@ def test_no_tree_that_fits_the_constituents_is_better(table, data):
     length = table.shape[1]
     tree = data.draw(st.sampled_from(bracketings(0, length)))
     spans = sorted((span for span in spans_of(tree) if span[1] - span[0] > 1), key=lambda span: (span[0], -span[1]))
-    steps = np.rint(table * UNIT).astype(int)
+    steps = np.rint(table * POSTERIOR_STEPS).astype(int)
     found = tuple(heads_within(table, np.array(spans, np.int32).reshape(-1, 2)).tolist())
     fitting = [heads for heads in projective_trees(length) if fits(heads, spans)]
     assert len(fitting) == 2 ** (length - 1)

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from nltk import Tree
 
-from ramify.corpus.tree import parse_from
+from ramify.corpus.tree import make_parse
 from ramify.drawing.latex import forest, latex_text, qtree
 from ramify.drawing.nodes import tree_of_parse
 from ramify.printing import printable
 from tests.drawing.trees import TREES, drawn, right_branching
 
-PARSE = parse_from(["the", "dog", "ran"], list("DNV"), [(0, 3), (0, 2)], ["S", "NP"])
+PARSE = make_parse(["the", "dog", "ran"], list("DNV"), [(0, 3), (0, 2)], ["S", "NP"])
 NAMED = {
     "\\textbackslash{}": "\\", "\\textasciicircum{}": "^", "\\textasciitilde{}": "~", "\\textless{}": "<",
     "\\textgreater{}": ">", "\\textbar{}": "|", "\\symbol{34}": '"', "{[}": "[", "{]}": "]",
@@ -72,7 +72,7 @@ def test_qtree():
 
 
 def test_a_word_alone():
-    alone = parse_from(["dog"], ["_"], [], [])
+    alone = make_parse(["dog"], ["_"], [], [])
     assert forest(tree_of_parse(alone)).splitlines()[1] == "[{dog}, tier=word ]"
     assert qtree(tree_of_parse(alone)).splitlines()[1] == "[.{dog} ]"
 
@@ -95,7 +95,7 @@ def test_latex_compiles_it(tmp_path, write, package):
     if not shutil.which("pdflatex") or compiled(tmp_path, package, "x").returncode:
         pytest.skip(f"no LaTeX that can load {package}")
     words = ["100%", "a_b", "#1", "$&", r"\par", "{", "]", "[x],y=1", "^~", '"', "<<", "||", "`a'", ".", "-"]
-    parse = parse_from(words, ["T_1"] * 15, [(0, 15), (1, 9), (2, 4)], ["S", "N,P=]", "A|B"])
+    parse = make_parse(words, ["T_1"] * 15, [(0, 15), (1, 9), (2, 4)], ["S", "N,P=]", "A|B"])
     done = compiled(tmp_path, package, write(tree_of_parse(parse, heads=(0, *range(1, 15)))))
     assert done.returncode == 0, done.stdout[-2000:]
 

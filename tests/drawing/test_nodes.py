@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nltk import Tree
 
-from ramify.corpus.tree import parse_from, unparsed
+from ramify.corpus.tree import make_parse, parse_of_words
 from ramify.drawing.nodes import head_word_of, tree_of_nltk, tree_of_parse
-from ramify.drawing.notebook import shown_in_notebooks
+from ramify.drawing.notebook import notebook_tree
 from tests.drawing.trees import right_branching
 
-PARSE = parse_from(["the", "dog", "saw", "it"], list("DNVP"), [(0, 4), (0, 2), (2, 4)], ["S", "NP", "VP"])
+PARSE = make_parse(["the", "dog", "saw", "it"], list("DNVP"), [(0, 4), (0, 2), (2, 4)], ["S", "NP", "VP"])
 
 
 def texts(tree) -> list[str]:
@@ -21,7 +21,7 @@ def test_a_tree_needs_no_other_root():
 
 
 def test_constituents_that_are_no_tree_get_a_root():
-    forest = parse_from(["the", "dog", "."], ["D", "N", "PUNCT"], [(0, 2)], ["NP"])
+    forest = make_parse(["the", "dog", "."], ["D", "N", "PUNCT"], [(0, 2)], ["NP"])
     tree = tree_of_parse(forest)
     assert texts(tree) == "TOP NP D the N dog PUNCT .".split()
     assert tree.children[0] == (1, 6)
@@ -29,7 +29,7 @@ def test_constituents_that_are_no_tree_get_a_root():
 
 
 def test_tags_are_left_out_where_they_are_unknown_or_unwanted():
-    assert texts(tree_of_parse(unparsed(["a", "b"]))) == ["TOP", "a", "b"]
+    assert texts(tree_of_parse(parse_of_words(["a", "b"]))) == ["TOP", "a", "b"]
     assert texts(tree_of_parse(PARSE, with_tags=False)) == "S NP the dog VP saw it".split()
 
 
@@ -59,7 +59,7 @@ def test_a_tree_of_nltk_has_the_nodes_of_its_parse():
 
 
 def test_notebooks_get_trees_of_any_depth():
-    assert shown_in_notebooks(right_branching(1500))._repr_svg_().count("<text") == 1 + 1499 + 2 * 1500
-    shown = shown_in_notebooks(PARSE)
+    assert notebook_tree(right_branching(1500))._repr_svg_().count("<text") == 1 + 1499 + 2 * 1500
+    shown = notebook_tree(PARSE)
     assert shown == PARSE.to_nltk()
     assert ">NP</text>" not in shown[0][1]._repr_svg_()

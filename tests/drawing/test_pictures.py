@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from ramify.corpus.tree import parse_from
-from ramify.drawing.chart import chart_picture
+from ramify.corpus.tree import make_parse
+from ramify.drawing.posterior_chart import chart_picture
 from ramify.drawing.svg import document, layout_for, picture
 from ramify.parser.analysis import Analysis
 from ramify.parser.pictures import html_document, svg_document
@@ -20,7 +20,7 @@ from tests.drawing.trees import TREES, analysis_of, drawn, right_branching
 
 SVG = "{http://www.w3.org/2000/svg}"
 MARKUP = "<script>alert(1)</script>"
-ATTACK = parse_from([MARKUP, "&amp;", '"x'], [MARKUP, "'T", "T\x07"], [(0, 3), (0, 2)], [MARKUP, 'N"onload="x'])
+ATTACK = make_parse([MARKUP, "&amp;", '"x'], [MARKUP, "'T", "T\x07"], [(0, 3), (0, 2)], [MARKUP, 'N"onload="x'])
 
 
 def read(svg: str) -> ElementTree.Element:
@@ -142,7 +142,7 @@ def test_pictures_of_many_sentences_stand_below_one_another():
 
 def test_directions_of_texts():
     words = ["הכלב", "iPhone", ".", "גדול"]
-    analysis = analysis_of(parse_from(words, ["T"] * 4, [(0, 4)], ["NP"]))
+    analysis = analysis_of(make_parse(words, ["T"] * 4, [(0, 4)], ["NP"]))
     for layout in ("horizontal", "vertical"):
         found = {text.text: text for text in read(analysis.as_svg(layout)).iter(f"{SVG}text")}
         assert [found[word].get("direction") for word in words] == ["rtl", None, "rtl", "rtl"]

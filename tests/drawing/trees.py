@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nltk import Tree
 
 from ramify.corpus.sentence import Sentence
-from ramify.corpus.tree import Parse, parse_from
+from ramify.corpus.tree import Parse, make_parse
 from ramify.drawing.nodes import DrawnTree, tree_of_nltk
 from ramify.parser.analysis import Analysis
 
@@ -41,7 +41,7 @@ def drawn(tree: Tree | str) -> DrawnTree:
 def right_branching(length: int, label: str = "NT") -> Parse:
     words = [f"w{place}" for place in range(length)]
     spans = [(place, length) for place in range(length - 1)]
-    return parse_from(words, ["T"] * length, spans, [f"{label}-{place}" for place in range(length - 1)])
+    return make_parse(words, ["T"] * length, spans, [f"{label}-{place}" for place in range(length - 1)])
 
 
 def analysis_of(parse: Parse, heads: tuple[int, ...] | None = None) -> Analysis:

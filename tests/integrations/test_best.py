@@ -13,9 +13,9 @@ from ramify.corpus.sentence import Sentence
 from ramify.errors import RamifyError
 from ramify.parser import Ensemble, best_many, load
 from tests.command import ramify
-from tests.conftest import PROJECT
+from tests.conftest import FIXTURES
+from tests.decoding.test_decoders import parser_of
 from tests.integrations.test_tables import MODEL
-from tests.test_decoders import parser_of
 
 WORDS = "the dog saw a".split()
 EVERYTHING = 10_000_000
@@ -76,7 +76,7 @@ def test_sentences_without_a_parse_have_a_flat_tree_of_probability_zero():
 
 
 def test_heads_come_along():
-    parser = load(PROJECT / "tests" / "fixtures" / "models" / "nl-pcfg")
+    parser = load(FIXTURES / "models" / "nl-pcfg")
     (best,) = best_many(parser, [["the", "dog", ",", "it", "saw"]], 3)
     for tree in best.trees:
         assert sorted(tree.heads).count(0) == 1
@@ -92,7 +92,7 @@ def test_who_has_no_best_trees_says_so():
     with pytest.raises(RamifyError, match="at least 1"):
         next(best_many(parser, [WORDS], 0))
     with pytest.raises(RamifyError, match="latent variable"):
-        next(best_many(load(PROJECT / "tests" / "fixtures" / "models" / "nbl-pcfg"), [WORDS], 2))
+        next(best_many(load(FIXTURES / "models" / "nbl-pcfg"), [WORDS], 2))
 
 
 def test_the_command_in_every_format(tmp_path):

@@ -15,12 +15,12 @@ import pytest
 
 import ramify as package
 from ramify.errors import RamifyError, RamifyWarning
-from tests.conftest import MISSING, PROJECT
+from tests.conftest import FIXTURES, MISSING
 
 pytestmark = pytest.mark.needs("spacy")
 spacy: Any = None if "spacy" in MISSING else import_module("spacy")
 
-MODELS = PROJECT / "tests" / "fixtures" / "models"
+MODELS = FIXTURES / "models"
 MODEL = MODELS / "n-pcfg"
 SNIPPET = "The time for action is now. It's never too late to do something."
 TEXTS = [
@@ -237,7 +237,7 @@ def test_a_saved_pipeline_has_its_model_with_it(tmp_path, monkeypatch, kind):
         (source / "link").symlink_to(tmp_path)
     name = source
     if kind == "bundled":
-        monkeypatch.setattr("ramify.naming.BUNDLED", tmp_path)
+        monkeypatch.setattr("ramify.model_names.BUNDLED", tmp_path)
         name = "source"
     nlp = pipeline(name)
     expected = nlp(SNIPPET)._.ramify

@@ -11,10 +11,10 @@ import pytest
 import ramify as package
 from ramify.corpus.guessing import guess_kind, is_undecided
 from tests.command import ramify
-from tests.conftest import PROJECT
+from tests.conftest import FIXTURES
 
-MODEL = PROJECT / "tests" / "fixtures" / "models" / "n-pcfg"
-PROSE_MODEL = PROJECT / "tests" / "fixtures" / "models" / "from-prose"
+MODEL = FIXTURES / "models" / "n-pcfg"
+PROSE_MODEL = FIXTURES / "models" / "from-prose"
 ROWS = [
     {"id": 7, "text": "the dog saw a cat .", "lang": "en", "about": {"year": 2021, "tags": ["a", None]}},
     {"id": 8, "text": None},

@@ -23,9 +23,9 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.reading import Corpus
 from ramify.corpus.tree import Parse
 from ramify.evaluation.baselines import baseline_predictions, oracle, random_tree
-from ramify.evaluation.gold import Gold, Prediction, load_gold, unlabelled
+from ramify.evaluation.evaluation import Evaluation, mean_of_runs, score
+from ramify.evaluation.gold import Gold, Prediction, load_gold, unlabelled_parse
 from ramify.evaluation.labels import category
-from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.scores import Scores
 from ramify.evaluation.spans import CONVENTIONS
 from ramify.lab.results.schema import DataRecord, Group, PlanRecord, Run, as_record, run_name
@@ -106,7 +106,7 @@ def _parse(parse: Parse, quality: float, preterminals: int, rng: np.random.Gener
     for span in map(tuple, spans.tolist()):
         home = sum(map(ord, labels.get(span, "?"))) * 7 % symbols
         names.append(f"NT-{(home + int(rng.geometric(0.4)) - 1) % symbols}")
-    return replace(unlabelled(parse.words, spans), labels=tuple(names))
+    return replace(unlabelled_parse(parse.words, spans), labels=tuple(names))
 
 
 def _induced(truth: Sequence[Parse], predicted: Sequence[Parse]) -> dict[str, Any]:

@@ -15,12 +15,12 @@ from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import left_branching, right_branching
-from ramify.evaluation.gold import unlabelled
+from ramify.evaluation.gold import unlabelled_parse
 from ramify.models import CRF, crf
 from ramify.models.crf import mean_posteriors
 from tests.command import ramify as command
 from tests.structures.brute_force import bracketings, spans_of
-from tests.test_resume import Crash, crash_after, same
+from tests.training.test_resume import Crash, crash_after, same
 
 SMALL = {"embedding": 8, "width": 8, "batch_size": 8, "epochs": 3, "learning_rate": 0.02, "dropout": 0.1}
 LENGTHS = [5, 2, 1, 4]
@@ -182,7 +182,7 @@ def test_embeddings_and_the_states_of_every_layer_drop_out(monkeypatch):
         dropped.append((tuple(x.shape), share, noise))
         return x
 
-    monkeypatch.setattr(crf, "dropped_out", watched)
+    monkeypatch.setattr(crf, "apply_dropout", watched)
     noise = torch.Generator()
     small(layers=2)(*batch(), noise, 0.4)
     assert dropped == [(shape, 0.4, noise) for shape in ((4, 7, 3), (4, 7, 8), (4, 7, 8))]
@@ -215,7 +215,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     parses = builtin_treebank(1, train=80, dev=1, test=1)["train"]
     (folder / "text.txt").write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
     for name, branching in (("left", left_branching), ("right", right_branching)):
-        trees = (unlabelled(parse.words, branching(len(parse))) for parse in parses)
+        trees = (unlabelled_parse(parse.words, branching(len(parse))) for parse in parses)
         (folder / f"{name}.trees").write_text("".join(write_brackets(tree) + "\n" for tree in trees))
     grammar = {"preterminals": 4, "nonterminals": 2, "rank": 4, "embedding": 8, "epochs": 1}
     ramify.train(folder / "text.txt", folder / "grammar", **grammar)

@@ -15,12 +15,12 @@ from torch import Tensor
 
 import ramify
 from ramify.corpus.builtin import builtin_treebank
-from ramify.corpus.vocabulary import Vocabulary
 from ramify.models import DIORA
 from ramify.models import diora as module
-from ramify.models.batches import padded
+from ramify.models.batches import pad
 from ramify.models.diora_charts import best_spans, inside_plan
 from tests.structures.brute_force import bracketings, extent, spans_of
+from tests.vocabularies import vocabulary_of
 
 CPU = torch.device("cpu")
 
@@ -264,11 +264,11 @@ def short_sentences(seed: int, count: int) -> list[tuple[str, ...]]:
 def test_it_learns_ten_sentences_by_heart():
     sentences = short_sentences(0, 10)
     assert len(sentences) == 10
-    vocabulary = Vocabulary.build(sentences)
+    vocabulary = vocabulary_of(sentences)
     torch.manual_seed(0)
     model = DIORA(len(vocabulary), embedding=16, width=16)
     learner = model.learner(0.02, 3.0)
-    word_ids, lengths = padded([vocabulary.encode(words) for words in sentences], CPU)
+    word_ids, lengths = pad([vocabulary.encode(words) for words in sentences], CPU)
     losses = []
     for step in range(80):
         objective = model.objective(word_ids, lengths, torch.Generator().manual_seed(step))

@@ -30,9 +30,9 @@ def cores(request, on_cores):
 def way(request, monkeypatch):
     """Compiled loops, with the logits in memory and without, and what other devices use."""
     if request.param == "torch":
-        monkeypatch.setattr(emission, "loops_are_spared", lambda: True)
+        monkeypatch.setattr(emission, "loops_are_postponed", lambda: True)
     elif request.param != "loops":
-        monkeypatch.setattr(emission, "MOST_KEPT", 0)
+        monkeypatch.setattr(emission, "MAX_KEPT", 0)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-11), (torch.float32, 2e-5)])

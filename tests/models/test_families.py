@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ramify.models import CPCFG, FAMILIES, NPCFG, SNPCFG, TDPCFG, TNPCFG, Grammar, TableGrammar
-from ramify.models.inspect import normalisation_error
-from ramify.models.lookup import RuleLookup
-from ramify.models.td_pcfg import normalised
+from ramify.models.rule_lookup import RuleLookup
+from ramify.models.td_pcfg import normalise_logits
 from ramify.structures.dense import DensePCFG
 from ramify.structures.low_rank import LowRankRules
 from ramify.structures.pcfg import PCFG
+from tests.models.normalisation import normalisation_error
 from tests.structures.random_rules import inside, marginals
 
 COMPOUND = ("c-pcfg", "sc-pcfg")
@@ -37,7 +37,7 @@ def test_theorem_1_the_rule_tensor_is_normalised_whatever_the_logits(n, p, d, sh
     generator = torch.Generator().manual_seed(seed)
     shapes = ((n,), (n, d), (n + p, d), (n + p, d))
     logits = [torch.randn(shape, generator=generator, dtype=torch.float64) * sharpness for shape in shapes]
-    tensor = dense(normalised(*logits))
+    tensor = dense(normalise_logits(*logits))
     assert (tensor >= 0).all()
     assert (tensor <= 1 + 1e-12).all()
     torch.testing.assert_close(tensor.sum((1, 2)), torch.ones(n, dtype=torch.float64))

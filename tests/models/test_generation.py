@@ -79,6 +79,6 @@ def test_what_cannot_be_drawn_is_refused(monkeypatch):
     parser = Parser(small(NPCFG), Vocabulary(WORDS))
     with pytest.raises(RamifyError, match="max_length is 1"):
         next(parser.generate(1, max_length=1))
-    monkeypatch.setattr("ramify.parser.parser.MOST_TRIES", 0)
+    monkeypatch.setattr("ramify.parser.parser.MAX_TRIES", 0)
     with pytest.raises(RamifyError, match="raise max_length"):
         next(parser.generate(1))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ramify.models import HolPCFG
-from ramify.models.hol_pcfg import ProjectedAdam, bound, projected
+from ramify.models.hol_pcfg import ProjectedAdam, bind, to_unit_modulus
 from tests.structures.random_rules import inside
 
 
@@ -35,13 +35,15 @@ def made(embedding: int = 12) -> HolPCFG:
 def test_a_projection_keeps_the_phases_and_makes_every_modulus_one(size: int) -> None:
     torch.manual_seed(size)
     vectors = torch.randn(6, size, dtype=torch.float64)
-    before, after = coefficients(vectors), coefficients(projected(vectors))
+    before, after = coefficients(vectors), coefficients(to_unit_modulus(vectors))
     torch.testing.assert_close(after, before / before.abs(), rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(projected(projected(vectors)), projected(vectors))
+    torch.testing.assert_close(to_unit_modulus(to_unit_modulus(vectors)), to_unit_modulus(vectors))
 
 
 def test_a_coefficient_of_zero_becomes_one() -> None:
-    torch.testing.assert_close(coefficients(projected(torch.zeros(2, 6))).real, torch.ones(2, 6, dtype=torch.float64))
+    torch.testing.assert_close(
+        coefficients(to_unit_modulus(torch.zeros(2, 6))).real, torch.ones(2, 6, dtype=torch.float64)
+    )
 
 
 @pytest.mark.parametrize("size", [7, 12])
@@ -61,7 +63,7 @@ def test_all_vectors_begin_with_uniform_phases(size: int) -> None:
 
 def test_vectors_that_are_bound_have_unit_modulus_too() -> None:
     grammar = made()
-    joined = bound(grammar.relations[0].detach(), grammar.symbols.detach())
+    joined = bind(grammar.relations[0].detach(), grammar.symbols.detach())
     torch.testing.assert_close(coefficients(joined).abs(), torch.ones(9, 12, dtype=torch.float64), atol=1e-5, rtol=0)
 
 
@@ -97,7 +99,7 @@ def test_a_step_is_that_of_adam_followed_by_the_projection() -> None:
         other.step()
         with torch.no_grad():
             for vectors in vectors_of(plain):
-                vectors.copy_(projected(vectors))
+                vectors.copy_(to_unit_modulus(vectors))
     for name, value in plain.state_dict().items():
         torch.testing.assert_close(ours.state_dict()[name], value, msg=name)
 

@@ -18,13 +18,13 @@ from ramify.errors import RamifyError
 from ramify.lab.glossary.describe import describe
 from ramify.lab.glossary.entries import facts_of
 from ramify.models import FAMILIES, Grammar
-from ramify.models.delexicalised import delexicalised
-from ramify.models.generation import sampler_of
-from ramify.models.inspect import normalisation_error
+from ramify.models.delexicalised import delexicalise
+from ramify.models.generation import make_sampler
 from ramify.models.lexicalised import LexicalisedGrammar, WithWordTable
 from ramify.structures.fallback import reliable_log_partition
 from ramify.structures.lexicalised import compiled
 from ramify.structures.lexicalised.distribution import head_of_span
+from tests.models.normalisation import normalisation_error
 
 N, P, R, WORDS, EMBEDDING = 3, 4, 5, 11, 6
 M = N + P
@@ -215,7 +215,7 @@ def test_sentences_are_drawn_as_often_as_they_are_probable(family: str) -> None:
     ids = torch.tensor(list(product(range(2), repeat=2)))
     with torch.no_grad():
         shares = grammar(ids, torch.full((len(ids),), 2)).log_partition().exp().tolist()
-    sampler, draws = sampler_of(grammar, np.random.default_rng(0)), 3000
+    sampler, draws = make_sampler(grammar, np.random.default_rng(0)), 3000
     drawn = [sampler.draw(2) for _ in range(draws)]
     seen = Counter(None if each is None else tuple(each.word_ids.tolist()) for each in drawn)
     assert 0 < seen[None] < draws
@@ -276,11 +276,11 @@ def test_lexicalised_families_are_not_pcfgs():
 
 def test_a_description_averages_rules_over_the_head_words_of_derivations():
     grammar = made("nbl-pcfg", words=4, scale=0.8)
-    found = delexicalised(grammar.for_parsing())
+    found = delexicalise(grammar.for_parsing())
     assert max(normalisation_error(found.grammar).values()) < 1e-9
     torch.testing.assert_close(found.heads.sum(1), torch.ones(N, dtype=torch.float64))
     torch.testing.assert_close(found.dependents.sum((1, 2)), torch.ones(N, dtype=torch.float64))
-    sampler = sampler_of(grammar, np.random.default_rng(1))
+    sampler = make_sampler(grammar, np.random.default_rng(1))
     drawn = [each for each in (sampler.draw(500) for _ in range(1500)) if each is not None]
     assert len(drawn) > 1490  # sentences end, so that those of 500 words and more do not matter
     tags, words = (np.concatenate([getattr(each, name) for each in drawn]) for name in ("tags", "word_ids"))

@@ -11,10 +11,10 @@ import torch
 import ramify
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
-from ramify.corpus.vocabulary import Vocabulary
 from ramify.models import FAMILIES
-from ramify.models.batches import padded
+from ramify.models.batches import pad
 from ramify.models.next_word import NextWordModel, drop_units
+from tests.vocabularies import vocabulary_of
 
 READERS = [
     name
@@ -171,8 +171,8 @@ def treebank(tmp_path_factory):
 @every_reader
 def test_a_model_learns_ten_sentences_by_heart(family):
     parses = builtin_treebank(3, train=10, dev=1, test=1)["train"]
-    vocabulary = Vocabulary.build([parse.words for parse in parses], 500)
-    batch = padded([vocabulary.encode(parse.words) for parse in parses], torch.device("cpu"))
+    vocabulary = vocabulary_of([parse.words for parse in parses], 500)
+    batch = pad([vocabulary.encode(parse.words) for parse in parses], torch.device("cpu"))
     torch.manual_seed(0)
     model = FAMILIES[family](words=len(vocabulary), embedding=40, width=40)
     learner = model.learner(0.02, 3.0)

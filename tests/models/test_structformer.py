@@ -13,7 +13,7 @@ from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.errors import RamifyError
 from ramify.models import structformer
-from ramify.models.batches import padded
+from ramify.models.batches import pad
 from ramify.models.structformer import StructFormer, boundaries, draw_masked, head_probabilities, margin
 from ramify.training.loop import noise_for
 from ramify.training.settings import load_settings
@@ -385,7 +385,7 @@ def test_the_state_can_be_stored_and_the_constructor_works_on_meta():
 def test_ten_sentences_are_learnt_by_heart():
     parses = builtin_treebank(2, train=10, dev=1, test=1)["train"]
     numbers = {word: k for k, word in enumerate(sorted({word for parse in parses for word in parse.words}))}
-    word_ids, lengths = padded([np.array([numbers[word] for word in parse.words]) for parse in parses], CPU)
+    word_ids, lengths = pad([np.array([numbers[word] for word in parse.words]) for parse in parses], CPU)
     torch.manual_seed(0)
     model = StructFormer(len(numbers), 32, 2)
     learner = model.learner(0.01, 3.0)

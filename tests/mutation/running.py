@@ -18,7 +18,7 @@ from tests.mutation.mutants import Group, Mutant, TableError, find
 
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "src" / "ramify"
-LEAST_SECONDS, COMPILATION_SECONDS = 120, 300
+MIN_SECONDS, COMPILATION_SECONDS = 120, 300
 """A mutant's tests may take three times as long as without it, but at least so long; and more if they compile."""
 FIRST_RUN_SECONDS = 3600
 
@@ -65,7 +65,7 @@ class Runner:
             place = find(mutant, self._sound)
             shutil.copytree(self._sound, copy / "ramify")
             (copy / "ramify" / place.file).write_text(place.source, encoding="utf-8")
-            limit = max(LEAST_SECONDS, 3 * self._usual_seconds.get(group.tests, 0.0))
+            limit = max(MIN_SECONDS, 3 * self._usual_seconds.get(group.tests, 0.0))
             if place.is_kernel:
                 limit += COMPILATION_SECONDS
                 # Loops of other files may have this file's compiled into them.

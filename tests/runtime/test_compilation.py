@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ramify.runtime import compilation
-from ramify.structures.engines import chosen_engine, engines_of
+from ramify.structures.engines import choose_engine, engines_of
 from tests.structures.random_rules import random_dense_rules, random_rules
 
 SCRIPT = """
@@ -65,30 +65,30 @@ def test_a_loop_may_call_another_that_was_never_called():
     assert _next(np.float64(3)) == 4
 
 
-def test_loops_are_spared_for_few_words_within_their_context():
+def test_loops_are_postponed_for_few_words_within_their_context():
     double = compilation.compiled(lambda x: x * 2)
 
     def is_plain() -> bool:
-        return double.unless_spared() is not double
+        return double.unless_postponed() is not double
 
     assert not is_plain()
-    with compilation.spare_loops(10):
+    with compilation.postpone_loops(10):
         compilation.expect_words(4)
         assert is_plain()
-        assert double.unless_spared()(3) == 6
+        assert double.unless_postponed()(3) == 6
         compilation.expect_words(5)
         assert is_plain()
         compilation.expect_words(1)
         assert not is_plain()
-    with compilation.spare_loops(10):
+    with compilation.postpone_loops(10):
         assert is_plain()
     assert not is_plain()
 
 
-def test_spared_loops_leave_the_engines_that_have_none():
+def test_postponed_loops_leave_the_engines_that_have_none():
     low_rank, dense = random_rules(3, 4, 5, [4, 2]), random_dense_rules(3, 4, [4, 2])
     for pcfg in (low_rank, dense):
-        with compilation.spare_loops(10):
-            assert chosen_engine(pcfg, "auto") is engines_of(type(pcfg))["scaled"]
-            assert chosen_engine(pcfg, "compiled").has_loops
-        assert chosen_engine(pcfg, "auto") is engines_of(type(pcfg))["compiled"]
+        with compilation.postpone_loops(10):
+            assert choose_engine(pcfg, "auto") is engines_of(type(pcfg))["scaled"]
+            assert choose_engine(pcfg, "compiled").has_loops
+        assert choose_engine(pcfg, "auto") is engines_of(type(pcfg))["compiled"]

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
@@ -23,10 +22,11 @@ from ramify.parser import Parser
 from ramify.serve.app import Service, make_app
 from ramify.serve.guard import LOOPBACK, Guard
 from ramify.serve.limits import Limits
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import ServedModel, ServedModels
+from tests.conftest import FIXTURES
 
 SENTENCE = "the old woman watched the dog and the man in the garden"
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "models" / "tn-pcfg"
+FIXTURE = FIXTURES / "models" / "tn-pcfg"
 MARKUP = '<img src=x onerror="alert(1)">&amp;"<script>alert(2)</script>'
 
 
@@ -36,8 +36,8 @@ def parser() -> Parser:
     return Parser.from_binary_grammar(builtin_grammar())
 
 
-def started(shelf: Shelf, limits: Limits | None = None) -> TestClient:
-    app, service = make_app(shelf, limits)
+def started(served_models: ServedModels, limits: Limits | None = None) -> TestClient:
+    app, service = make_app(served_models, limits)
     guarded = Guard(app, LOOPBACK, service.limits, service.metrics.on_answer)
     client = TestClient(guarded, base_url="http://localhost", raise_server_exceptions=False)
     client.service = service  # type: ignore[attr-defined]
@@ -62,8 +62,8 @@ def learnt() -> Parser:
 
 @pytest.fixture(scope="session")
 def client(parser: Parser, learnt: Parser) -> Iterator[TestClient]:
-    shelf = Shelf([Served("true", parser), Served(MARKUP, learnt)])
-    with started(shelf) as client:
+    served_models = ServedModels([ServedModel("true", parser), ServedModel(MARKUP, learnt)])
+    with started(served_models) as client:
         until_ready(client)
         yield client
 

@@ -17,7 +17,7 @@ from ramify.drawing.svg import layout_for
 from ramify.evaluation.gold import load_gold
 from ramify.parser import FORMATS, Parser
 from ramify.serve.limits import Limits
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import ServedModel, ServedModels
 from tests.serve.conftest import MARKUP, SENTENCE, service_of, started
 
 LONG = " and ".join([SENTENCE] * 3)
@@ -200,7 +200,7 @@ def test_a_server_is_ready_after_its_first_parse(parser):
             return super()._analyse_window(*arguments)
 
     waiting = Waiting(parser.model, parser.vocabulary, parser.labels, parser.tags)
-    with started(Shelf([Served("slow", waiting)])) as client:
+    with started(ServedModels([ServedModel("slow", waiting)])) as client:
         assert client.get("/livez").text == "ok\n"
         answer = client.get("/readyz")
         problem(answer, 503, "being prepared")
@@ -232,7 +232,7 @@ def test_metrics_count(client):
 
 def test_limits_are_those_that_were_set(parser):
     limits = Limits(sentences=2, words=5)
-    with started(Shelf([Served("small", parser)]), limits) as client:
+    with started(ServedModels([ServedModel("small", parser)]), limits) as client:
         while not service_of(client).ready:
             pass
         assert client.get("/v1/models").json()["limits"] == {"body_bytes": 1 << 20, "sentences": 2, "words": 5}

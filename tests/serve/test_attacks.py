@@ -18,7 +18,7 @@ from ramify.corpus.rule_files import write_rules
 from ramify.parser import Parser
 from ramify.serve.guard import HEADERS
 from ramify.serve.limits import Limits
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import ServedModel, ServedModels
 from tests.conftest import PROJECT
 from tests.serve.conftest import MARKUP, SENTENCE, Running, service_of, started
 from tests.serve.test_api import parse, problem
@@ -123,7 +123,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(parser):
 
     slow = Waiting(parser.model, parser.vocabulary, parser.labels, parser.tags)
     limits = Limits(waiting_requests=4)
-    with started(Shelf([Served("slow", slow)]), limits) as client, ThreadPoolExecutor(4) as pool:
+    with started(ServedModels([ServedModel("slow", slow)]), limits) as client, ThreadPoolExecutor(4) as pool:
         gate.set()
         while not service_of(client).ready:
             time.sleep(0.01)
@@ -149,7 +149,7 @@ def test_a_mistake_of_the_server_is_a_problem_and_only_for_its_request(parser):
             return super()._analyse_window(window, *arguments)
 
     broken = Broken(parser.model, parser.vocabulary, parser.labels, parser.tags)
-    with started(Shelf([Served("broken", broken)])) as client, ThreadPoolExecutor(8) as pool:
+    with started(ServedModels([ServedModel("broken", broken)])) as client, ThreadPoolExecutor(8) as pool:
         while not service_of(client).ready:
             time.sleep(0.01)
         texts = ["zzz dog" if place % 4 == 0 else "the dog slept" for place in range(40)]

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from ramify.parser import FORMATS, Parser
 from ramify.serve.guard import LOOPBACK
 from ramify.serve.limits import Limits
-from ramify.serve.running import listening, make_server
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import ServedModel, ServedModels
+from ramify.serve.server import make_server, open_socket
 from tests.conftest import CHROMIUM
 from tests.serve.conftest import MARKUP, SENTENCE
 
@@ -32,9 +32,9 @@ def address(parser: Parser, learnt: Parser) -> Iterator[str]:
     """The page of two models; names and labels of the second hold markup."""
     labels = [f"<b>NP</b><script>alert(3)</script>{number}" for number in range(len(learnt.labels))]
     marked = Parser(learnt.model, learnt.vocabulary, labels, text_rules=learnt.text_rules)
-    shelf = Shelf([Served("true", parser), Served(MARKUP, marked, given_example="the dog")])
-    server = make_server(shelf, LOOPBACK, Limits())
-    with closing(listening("127.0.0.1", 0)) as bound:
+    served_models = ServedModels([ServedModel("true", parser), ServedModel(MARKUP, marked, own_example="the dog")])
+    server = make_server(served_models, LOOPBACK, Limits())
+    with closing(open_socket("127.0.0.1", 0)) as bound:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
@@ -466,8 +466,8 @@ def test_the_page_waits_for_the_models(browser, parser):
             return super()._analyse_window(*arguments)
 
     waiting = Waiting(parser.model, parser.vocabulary, parser.labels, parser.tags)
-    server = make_server(Shelf([Served("slow", waiting)]), LOOPBACK, Limits())
-    with closing(listening("127.0.0.1", 0)) as bound:
+    server = make_server(ServedModels([ServedModel("slow", waiting)]), LOOPBACK, Limits())
+    with closing(open_socket("127.0.0.1", 0)) as bound:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         page = browser.new_page()
@@ -481,8 +481,8 @@ def test_the_page_waits_for_the_models(browser, parser):
 
 
 def test_a_server_that_is_gone_is_reported(browser, parser):
-    server = make_server(Shelf([Served("brief", parser)]), LOOPBACK, Limits())
-    with closing(listening("127.0.0.1", 0)) as bound:
+    server = make_server(ServedModels([ServedModel("brief", parser)]), LOOPBACK, Limits())
+    with closing(open_socket("127.0.0.1", 0)) as bound:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
         page = browser.new_page()

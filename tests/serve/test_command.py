@@ -10,7 +10,7 @@ import pytest
 
 from ramify.errors import RamifyError
 from ramify.serve.page import SCRIPTS, Page
-from ramify.serve.running import trusted_hosts
+from ramify.serve.server import trusted_hosts
 from tests.command import ramify
 from tests.serve.conftest import FIXTURE
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from ramify.structures.dense import DensePCFG
-from ramify.structures.derivations.search import drawn_with, walk
+from ramify.structures.derivations.search import sample_with, walk
 from ramify.structures.distribution import Tree as FoundTree
 from ramify.structures.log_space import SUM
 from ramify.structures.low_rank import LowRankPCFG
@@ -121,7 +121,7 @@ def test_samples_come_as_often_as_they_are_probable(shape):
     every = enumerated(rules, 0)
     total, draws = sum(every.values()), 4000
     forest, rng, same = rules.sentence(0).forest(SUM), np.random.default_rng(0), np.random.default_rng(0)
-    drawn = [tree_of(walk(forest, drawn_with(rng))) for _ in range(draws)]
+    drawn = [tree_of(walk(forest, sample_with(rng))) for _ in range(draws)]
     # To make the forest anew for every draw would take most of the time; that is the same for as long as it is tried.
     assert drawn[:50] == [tree_of(rules.sample([same])[0]) for _ in range(50)]
     seen = Counter(drawn)
@@ -139,7 +139,7 @@ def test_an_edge_is_drawn_as_often_as_its_weight_asks_for():
     """A thousand times the weight that the numbers have here makes no difference."""
     weights, draws = np.array([0.1, 0.0, 0.2, 0.7]), 5000
     with np.errstate(divide="ignore"):
-        choose, log_weights = drawn_with(np.random.default_rng(0)), np.log(1000 * weights)
+        choose, log_weights = sample_with(np.random.default_rng(0)), np.log(1000 * weights)
     seen = Counter(choose(log_weights) for _ in range(draws))
     for edge, weight in enumerate(weights):
         # Four standard deviations.

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ramify.models.grammar import drawn_symbols
+from ramify.models.grammar import sample_symbols
 from ramify.structures.dense import DensePCFG
 from ramify.structures.pcfg import PCFG
 from tests.structures.brute_force import dense
@@ -66,12 +66,12 @@ def test_all_symbols_are_the_same_rules():
 
 def test_symbols_stay_as_often_as_they_should():
     noise = torch.Generator().manual_seed(0)
-    drawn = [drawn_symbols(50, 0.3, noise) for _ in range(400)]
+    drawn = [sample_symbols(50, 0.3, noise) for _ in range(400)]
     shares = torch.bincount(torch.cat(drawn), minlength=50) / 400
     torch.testing.assert_close(shares, torch.full((50,), 0.7), rtol=0, atol=0.1)  # four standard deviations
     assert all(torch.equal(kept, kept.sort().values) for kept in drawn)
-    assert torch.equal(drawn_symbols(9, 0.0, noise), torch.arange(9))
-    assert all(len(drawn_symbols(3, 0.999, noise)) >= 1 for _ in range(100))
+    assert torch.equal(sample_symbols(9, 0.0, noise), torch.arange(9))
+    assert all(len(sample_symbols(3, 0.999, noise)) >= 1 for _ in range(100))
 
 
 def test_a_distribution_of_which_nothing_is_left_stays_empty():

@@ -23,7 +23,7 @@ from ramify.training.loop import train_step
 
 SQUARES = (1024, 2048, 4096)
 REFERENCE_SENTENCES = 4
-"""The log-space reference is timed on so many sentences of the batch: it keeps every split in memory."""
+"""Sentences of the batch on which the log-space reference is timed: it keeps every split in memory."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Measurement:
     predicted_memory_mb: float | None
     """The same as it is estimated beforehand, for parsing; None for other tasks"""
     reference_sentences_per_second: float | None
-    """Inside and outside in log space by autograd on the same words; None where it was not asked for"""
+    """Inside and outside in log space by autograd on the same words; None if it was not requested"""
     threads: int
 
     def as_record(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def leaf_distribution(grammar: GenerativeModel, word_ids: Tensor) -> TreeDistrib
     return pcfg.replace(**{name: value.clone().requires_grad_() for name, value in pcfg.tensors().items()})
 
 
-def timed(run: Callable[[], object], seconds: float, least: int = 3) -> list[float]:
+def time_repetitions(run: Callable[[], object], seconds: float, least: int = 3) -> list[float]:
     """How long each repetition took; a first one, which may compile, does not count."""
     run()
     found: list[float] = []
@@ -109,21 +109,21 @@ def sgemm_peak(seconds: float = 0.5) -> float:
     best = 0.0
     for size in SQUARES:
         a, b, out = torch.rand(size, size), torch.rand(size, size), torch.empty(size, size)
-        taken = min(timed(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), seconds))  # type: ignore[misc]
+        taken = min(time_repetitions(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), seconds))  # type: ignore[misc]
         best = max(best, 2 * size**3 / taken / 1e9)
     return best
 
 
 def measure(case: Case, reference: bool = True, peak: float | None = None) -> Measurement:
-    """Time one case; the machine's peak is measured before and behind unless it is given."""
+    """Time one case; the machine's peak is measured before and after unless it is given."""
     grammar = case.grammar()
     run = work(case, grammar)
     held = forget_peak_memory()
-    times = timed(run, case.seconds)
+    times = time_repetitions(run, case.seconds)
     memory = peak_memory()
     if peak is None:
         peak = sgemm_peak()
-        times += timed(run, case.seconds)  # on both sides, in case the machine became slower or faster
+        times += time_repetitions(run, case.seconds)  # on both sides, in case the machine became slower or faster
     rate, gflop = case.batch / min(times), flop(case, grammar) / 1e9
     return Measurement(
         case=replace(case, rank=grammar.rank),
@@ -147,5 +147,5 @@ def reference_rate(case: Case, grammar: GenerativeModel) -> float:
     """Sentences/s of inside and outside in log space, by autograd."""
     word_ids = case.word_ids()[:REFERENCE_SENTENCES]
     pcfg = leaf_distribution(grammar, word_ids)
-    times = timed(lambda: pcfg.log_partition("reference").sum().backward(), 0, least=2)
+    times = time_repetitions(lambda: pcfg.log_partition("reference").sum().backward(), 0, least=2)
     return len(word_ids) / min(times)

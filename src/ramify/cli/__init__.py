@@ -9,9 +9,9 @@ import typer
 from rich.text import Text
 
 from ramify.cli.common import app, notes
-from ramify.cli.output import watch_standard_output
+from ramify.cli.line_output import watch_standard_output
 from ramify.errors import RamifyError
-from ramify.runtime.compilation import tell_of_compilation
+from ramify.runtime.compilation import on_compilation
 
 # The overview lists the commands in this order.
 # isort: off
@@ -36,7 +36,7 @@ def _root(
         raise typer.Exit
 
 
-def _complain(error: Exception) -> NoReturn:
+def _print_error(error: Exception) -> NoReturn:
     if state["debug"]:
         raise error
     # Text, not markup: a file's name may hold square brackets.
@@ -52,12 +52,12 @@ def run() -> None:
     """Run a command; a user's mistake is one sentence and exit code 2."""
     watch_standard_output()
     warnings.showwarning = _show_warning
-    tell_of_compilation(lambda notice: notes.print(notice, highlight=False, soft_wrap=True))
+    on_compilation(lambda notice: notes.print(notice, highlight=False, soft_wrap=True))
     try:
         app(standalone_mode=True)
     except UnicodeEncodeError as error:
         sign = error.object[error.start]
         wrong = f"{sign!r} cannot be written in {error.encoding}"
-        _complain(RamifyError(f"standard output: {wrong}; set PYTHONIOENCODING=utf-8."))
+        _print_error(RamifyError(f"standard output: {wrong}; set PYTHONIOENCODING=utf-8."))
     except (RamifyError, OSError) as error:
-        _complain(error)
+        _print_error(error)

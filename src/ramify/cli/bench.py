@@ -29,7 +29,7 @@ def bench(
         Literal["train", "inside", "parse"],
         typer.Option(help="A whole training step, only the inside and outside passes, or parsing with labels."),
     ] = "train",
-    seconds: Annotated[float, typer.Option(help="How long to repeat each measurement.")] = 3.0,
+    seconds: Annotated[float, typer.Option(help="Duration of each measurement, in seconds.")] = 3.0,
     sweep: Annotated[
         bool,
         typer.Option("--sweep", help="Vary length, symbols and batch from half to four times; print growth exponents."),
@@ -43,16 +43,16 @@ def bench(
     with importing():
         from ramify import bench as bench_room
         from ramify.errors import RamifyError
-        from ramify.storage.files import check_place
+        from ramify.storage.files import check_writable
         from ramify.terminal import bench_table, sweep_table
         from ramify.training.settings import load_settings
 
     if plot is not None:
         if not sweep:
             raise RamifyError("--plot needs --sweep; add it.")
-        check_place(plot)
-    given = {"model": model, "nonterminals": nonterminals, "preterminals": preterminals, "rank": rank}
-    settings = load_settings(None, given, preset=preset)
+        check_writable(plot)
+    sizes = {"model": model, "nonterminals": nonterminals, "preterminals": preterminals, "rank": rank}
+    settings = load_settings(None, sizes, preset=preset)
     case = bench_room.Case(
         settings.model, *settings.sizes, batch, length, vocabulary, task, preset, seconds,
     )  # fmt: skip

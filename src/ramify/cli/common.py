@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
 from ramify.corpus.guessing import Kind
-from ramify.corpus.lines import opened
+from ramify.corpus.lines import open_input
 from ramify.errors import RamifyError
-from ramify.naming import check_model, resolve, split_name
+from ramify.model_names import check_model, resolve, split_name
 
 
 class _Group(TyperGroup):
@@ -49,17 +49,17 @@ notes = Console(stderr=True)
 def check_loadable(path: Path) -> None:
     """Refuse what cannot be a model as far as that is known without torch: it is missing, unfinished or unknown."""
     from ramify.storage.ensemble_folder import is_ensemble
-    from ramify.storage.model_files import VOCABULARY, WEIGHTS, part, read_config
+    from ramify.storage.model_files import VOCABULARY, WEIGHTS, checked_file, read_config
 
     check_model(path)
     if not path.is_file() and not is_ensemble(path):
         read_config(path)
         for name in (VOCABULARY, WEIGHTS):
-            part(path, name)
+            checked_file(path, name)
 
 
-def _existing_model(given: Path) -> Path:
-    path = resolve(given)
+def _existing_model(model: Path) -> Path:
+    path = resolve(model)
     check_loadable(path)
     return path
 
@@ -75,24 +75,24 @@ Model = Annotated[
 ]
 
 
-def existing_models(given: list[str] | None) -> list[str] | None:
+def existing_models(models: list[str] | None) -> list[str] | None:
     """Refuse what is not a model before torch is loaded."""
-    for text in given or ():
+    for text in models or ():
         check_loadable(split_name(text)[1])
-    return given
+    return models
 
 
-def _existing_trees(given: list[str] | None) -> list[str] | None:
-    for text in given or ():
+def _existing_trees(files: list[str] | None) -> list[str] | None:
+    for text in files or ():
         if not split_name(text)[1].is_file():
             raise RamifyError(f"{text}: this file of trees does not exist; check the name.")
-    return given
+    return files
 
 
 def _readable(path: Path) -> Path:
     """Refuse a file that cannot be read before torch is loaded; a pipe is left alone, as it can be opened only once."""
     if path.is_file() or path.is_dir() or not path.exists():
-        opened(path).close()
+        open_input(path).close()
     return path
 
 
@@ -107,7 +107,7 @@ Models = Annotated[
     ),
 ]
 Trees = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
         "--trees",
         help="File with another parser's trees of the same sentences, to average with the models; can be repeated.",
@@ -124,7 +124,7 @@ Sentences = Annotated[
 ]
 Input = Annotated[Kind, typer.Option("--input", help="Format of the sentences; auto detects it from the first lines.")]
 Column = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         help="Column of JSON lines or Parquet with the text, or with lists of tokens. \\[default: text]",
         show_default=False,

@@ -11,15 +11,15 @@ import typer
 from ramify.cli.common import BranchingPrior, Decoder, Device, Trees, app, check_loadable, existing_models, notes
 from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words, gold_for
 from ramify.errors import RamifyError
-from ramify.naming import kind_of, split_name
+from ramify.model_names import split_name, system_kind
 from ramify.runtime.memory import importing
 
 
-def _existing_sides(given: list[str]) -> list[str]:
-    for text in given:
-        if kind_of(text) == "model":
+def _existing_sides(systems: list[str]) -> list[str]:
+    for text in systems:
+        if system_kind(text) == "model":
             check_loadable(split_name(text)[1])
-    return given
+    return systems
 
 
 @app.command(
@@ -57,7 +57,7 @@ def compare(
         from ramify.evaluation.significance import compare_f1
         from ramify.evaluation.spans import count_spans
         from ramify.parser.systems import System
-        from ramify.terminal import comparison_lines, counting, failure_lines, results_console
+        from ramify.terminal import comparison_lines, failure_lines, progress_counter, results_console
 
     sides = [System.guess(text) for text in systems]
     averaged = [System.of("model", text) for text in model or ()]
@@ -67,7 +67,7 @@ def compare(
     if len(sides) != 2:
         raise RamifyError(f"compare needs two systems, not {len(sides)}; an average of -m and --trees counts as one.")
     gold = gold_for(sides, trees, words, max_length)
-    with counting(notes, "sentences") as on_sentence:
+    with progress_counter(notes, "sentences") as on_sentence:
         # Of random trees the first draw: a test is between two lists of trees.
         first, second = (
             system.predictions(
@@ -85,11 +85,11 @@ def compare(
     names, means = (first.system, second.system), (100 * float(ours.mean()), 100 * float(theirs.mean()))
     signature = gold.signature(convention, tuple(dict.fromkeys((*first.options, *second.options))))
     if as_json:
-        systems_told = [
+        records = [
             {"system": each.system, "sentence_f1": mean, "failures": each.failures}
             for each, mean in zip((first, second), means, strict=True)
         ]
-        typer.echo(json.dumps({"systems": systems_told, **asdict(found), "signature": signature}, ensure_ascii=False))
+        typer.echo(json.dumps({"systems": records, **asdict(found), "signature": signature}, ensure_ascii=False))
         return
     console = results_console()
     failed = failure_lines((first, second), len(gold.parses))

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 from ramify.cli.common import Device, Input, Model, app, notes
 from ramify.runtime.memory import importing
 
-LEAST_F1 = 99.9
-MOST_LOST = 0.1
+MIN_F1 = 99.9
+MAX_LOSS = 0.1
 """Points of S-F1"""
 
 
 @app.command(epilog="Example: ramify compress -m runs/mine --out runs/small test.trees")
 def compress(
     model: Model,
-    out: Annotated[Path, typer.Option(help="Folder to leave the compressed model in.")],
+    out: Annotated[Path, typer.Option(help="Folder for the compressed model.")],
     file: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Argument(help="Sentences or trees to compare both models on \\[default: drawn from the grammar]."),
     ] = None,
     input: Input = "auto",
@@ -29,13 +29,13 @@ def compress(
 ) -> None:
     """Store a low-rank grammar as tables of float16 numbers, without the networks that made them.
 
-    The result is a model like any other. How far its trees differ from those of the first is printed, and the S-F1 of
-    both if FILE holds trees.
+    The result is a model like any other. The command prints how much its trees differ from those of the original and,
+    if FILE contains trees, the S-F1 of both models.
     """
     with importing():
         from ramify.corpus.streaming import Pause, SentenceStream
         from ramify.parser import evaluate
-        from ramify.parser.compressing import compressed, drawn_sentences, likeness, save_compressed
+        from ramify.parser.compression import compare_parsers, compress, sample_sentences, save_compressed
         from ramify.parser.loading import load_single
 
     parser = load_single(model, device)
@@ -44,9 +44,9 @@ def compress(
         stream = SentenceStream(file, input, parser.text_rules, parser.word_rule)
         sentences = [each for each in stream if not isinstance(each, Pause)]
         has_trees = stream.kind == "brackets"
-    save_compressed(model, compressed(parser), out, overwrite)
+    save_compressed(model, compress(parser), out, overwrite)
     small = load_single(out, device)
-    found = likeness(parser, small, sentences or drawn_sentences(parser))
+    found = compare_parsers(parser, small, sentences or sample_sentences(parser))
     before, after = (sum(path.stat().st_size for path in _files(folder)) for folder in (model, out))
     lines = [
         f"{out} has {after / 1e6:.1f} MB; {model} has {before / 1e6:.1f} MB.",
@@ -58,7 +58,7 @@ def compress(
         f1 = [evaluate(each, file, with_coverage=False).scores.sentence_f1 for each in (parser, small)]
         lost = f1[0] - f1[1]
         lines.append(f"S-F1 on {file} is {f1[1]:.2f}, and {f1[0]:.2f} of the first.")
-    if lost > MOST_LOST or (not has_trees and found.f1 < LEAST_F1):
+    if lost > MAX_LOSS or (not has_trees and found.f1 < MIN_F1):
         lines.append("The trees differ more than they should; keep the first model.")
     for line in lines:
         notes.print(line, highlight=False, markup=False, soft_wrap=True)

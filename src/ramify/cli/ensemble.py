@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -18,11 +18,11 @@ def ensemble(
     model: Models,
     out: Annotated[Path, typer.Option(help="Folder for the ensemble.")],
     file: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Argument(help="Sentences for comparing the models with each other; no gold trees are needed."),
     ] = None,
     weight: Annotated[
-        Optional[list[float]],  # noqa: UP045
+        list[float] | None,
         typer.Option(
             help="Weight of each model, in order of -m \\[default: 1; 0.25 for models with only trees beside others]."
         ),
@@ -36,8 +36,8 @@ def ensemble(
 ) -> None:
     """Save several models as one, which parses with their average. The models are copied.
 
-    With FILE, a table shows how far they agree, and models that collapsed are named: those whose trees are nearly left
-    or right branching, or far from the trees of all others.
+    With FILE, a table shows how much they agree. It also lists collapsed models: those whose trees are almost all left
+    or right branching, or very different from the trees of all other models.
     """
     with importing():
         from ramify.corpus.streaming import Pause, SentenceStream

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ramify.cli.common import BranchingPrior, Decoder, Device, Heads, app, existing_models, notes
-from ramify.cli.output import print_lines
+from ramify.cli.line_output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
 from ramify.runtime.memory import importing
@@ -31,14 +31,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print all results as JSON,
 
 def gold_for(systems: Sequence[System], trees: Path, words: str, max_length: int | None) -> GoldTrees:
     """The gold trees; the given rule decides which leaves are words or, for `auto`, that of the models."""
-    from ramify.corpus.cleaning import WordRule, warn_of_absent_tags
+    from ramify.corpus.cleaning import WordRule, warn_about_absent_tags
     from ramify.evaluation.gold import load_gold
     from ramify.parser.systems import common_rule
 
     if words == "auto":
         return load_gold(trees, common_rule(systems), max_length)
     gold = load_gold(trees, WordRule.from_name(words), max_length)
-    warn_of_absent_tags(gold.rule, gold.corpus.parses, gold.corpus.source)
+    warn_about_absent_tags(gold.rule, gold.corpus.parses, gold.corpus.source)
     return gold
 
 
@@ -81,7 +81,7 @@ def evaluate(
     as_json: AsJson = False,
     device: Device = "auto",
 ) -> None:
-    """Score systems against gold trees, a row for each; runs that differ in the seed alone get a row for their mean.
+    """Score systems against gold trees, one row each; runs that differ only in the seed get a row for their mean.
 
     Against CoNLL-U, heads are scored instead of brackets: directed and undirected accuracy.
     """
@@ -91,12 +91,12 @@ def evaluate(
         from ramify.terminal import (
             agreement_table,
             collapse_lines,
-            counting,
             coverage_lines,
             detail_tables,
             evalb_table,
             evaluation_table,
             failure_lines,
+            progress_counter,
             results_console,
             run_lines,
         )
@@ -118,7 +118,7 @@ def evaluate(
         _evaluate_heads(systems, trees, max_length, decoder, branching_prior, heads, device, seed, details, as_json)
         return
     gold = gold_for(systems, trees, words, max_length)
-    with counting(notes, "sentences") as on_sentence:
+    with progress_counter(notes, "sentences") as on_sentence:
         rows = evaluate_systems(
             systems,
             gold,
@@ -151,9 +151,9 @@ def evaluate(
 
 
 def _is_conllu(file: Path) -> bool:
-    from ramify.corpus.reading import kind_of
+    from ramify.corpus.reading import guess_file_kind
 
-    return file.is_file() and kind_of(file) == "conllu"
+    return file.is_file() and guess_file_kind(file) == "conllu"
 
 
 def _evaluate_heads(
@@ -170,10 +170,10 @@ def _evaluate_heads(
 ) -> None:
     from ramify.evaluation.dependencies import load_gold_heads
     from ramify.parser.systems import evaluate_heads
-    from ramify.terminal import counting, failure_lines, head_table, heads_by_length, results_console
+    from ramify.terminal import failure_lines, head_table, heads_by_length, progress_counter, results_console
 
     gold = load_gold_heads(file, max_length)
-    with counting(notes, "sentences") as on_sentence:
+    with progress_counter(notes, "sentences") as on_sentence:
         rows = evaluate_heads(
             systems,
             gold,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -19,31 +19,35 @@ from ramify.runtime.memory import importing
 def experiment(
     plan: Annotated[str, typer.Argument(metavar="FILE", help="TOML file of the experiment, or a preset's name.")],
     out: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Folder for runs and results; what is finished there is not done again."),
+        Path | None,
+        typer.Option(help="Folder for runs and results; finished runs in it are not repeated."),
     ] = None,
     data: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(help="NAME=FOLDER with train, dev and test trees, or NAME=built-in; any number of them."),
+        list[str] | None,
+        typer.Option(help="NAME=FOLDER with train, dev and test trees, or NAME=built-in; can be repeated."),
     ] = None,
     data_root: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option(help="Where folders of data are; if FILE names no data, every treebank in it is taken."),
+        Path | None,
+        typer.Option(
+            help="Folder that contains the data folders; if FILE names no data, all treebanks in it are used."
+        ),
     ] = None,
     jobs: Annotated[
-        Optional[int],  # noqa: UP045
-        typer.Option(min=1, help="Runs at a time \\[default: as many as there are cores for their threads]."),
+        int | None,
+        typer.Option(min=1, help="Runs at a time \\[default: number of cores / threads per run]."),
     ] = None,
     engine: Engine = "local",
     ray_address: RayAddress = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything and show the runs; do none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything and list the runs; train nothing.")
+    ] = False,
     show: Annotated[
-        bool, typer.Option("--show", help="Print the TOML file, such as a preset's, and do nothing.")
+        bool, typer.Option("--show", help="Print the TOML file, for example of a preset, and exit.")
     ] = False,
 ) -> None:
-    """Train and score data x models x seeds, several runs at a time; stopped in any way, the same command goes on.
+    """Train and score several models on several data sets and seeds; if interrupted, the same command resumes.
 
-    Exit code 1: some runs failed, the others are done.
+    Exit code 1 means that some runs failed; all others are finished.
     """
     with importing():
         from ramify.lab.plan.experiment_file import find_experiment, read_plan
@@ -57,7 +61,7 @@ def experiment(
     if show:
         typer.echo(read_text(find_experiment(plan)), nl=False)
         return
-    found = read_plan(plan, _places(data or []), data_root)
+    found = read_plan(plan, _data_paths(data or []), data_root)
     if out is None and not dry_run:
         raise RamifyError("Say where the runs shall be: --out FOLDER.")
     if engine == "local":
@@ -96,9 +100,9 @@ def experiment(
     )  # fmt: skip
 
 
-def _places(given: list[str]) -> dict[str, str]:
+def _data_paths(options: list[str]) -> dict[str, str]:
     places: dict[str, str] = {}
-    for text in given:
+    for text in options:
         name, sign, folder = text.partition("=")
         if not (name and sign and folder):
             raise RamifyError(f"--data {text}: must be NAME=FOLDER.")

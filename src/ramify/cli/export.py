@@ -9,7 +9,7 @@ import typer
 
 from ramify.cli.common import Device, Model, app, notes
 from ramify.runtime.memory import importing
-from ramify.storage.files import locked_place
+from ramify.storage.files import locked_output
 
 
 @app.command(epilog="Example: ramify export -m runs/mine --out rules.pcfg")
@@ -19,7 +19,7 @@ def export(
     mass: Annotated[
         float,
         typer.Option(
-            help="Share of probability to keep, of the rules of each nonterminal and the preterminals of each word."
+            help="Share of probability to keep, for the rules of each nonterminal and the preterminals of each word."
         ),
     ] = 0.999,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")] = False,
@@ -32,7 +32,7 @@ def export(
         from ramify.parser.export import text_record
         from ramify.parser.loading import load_single
 
-    with locked_place(out, overwrite) as place:
+    with locked_output(out, overwrite) as place:
         parser = load_single(model, device)
         grammar, left_out = export_rules(parser, mass)
         write_rules(place, grammar, text_record(parser))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -21,26 +21,26 @@ DATA = ("input", "column", "words", "tokenise", "punctuation", "normal_form", "v
 @with_settings(DATA)
 def focus(
     data: TrainingData,
-    out: Annotated[Path, typer.Option(help="Folder for all grammars; the result is in its folder model.")],
+    out: Annotated[Path, typer.Option(help="Folder for all grammars; the result is in its subfolder model.")],
     recipe: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="TOML file of teachers and students \\[default: four TN-PCFGs and two students]."),
     ] = None,
     minutes: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(help="Choose the longest version of the recipe that fits, by the speed of this machine."),
+        float | None,
+        typer.Option(help="Time limit: use the longest version of the recipe that should fit on this machine."),
     ] = None,
     jobs: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option(min=1, help="Grammars trained at a time \\[default: one per core]."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be trained; train nothing.")] = False,
     **settings: Any,
 ) -> None:
-    """Learn a better parser from raw text: several grammars, then grammars focused on what the first ones agree on.
+    """Learn a better parser from raw text: train several grammars, then students that learn from their agreement.
 
-    The result is the average of the last grammars, a model like any other. Stopped in any way, the same command
-    continues. Gold trees are never used; where a test file has them, each stage is scored against them.
+    The result is the average of the students, a model like any other. If interrupted, the same command resumes. Gold
+    trees are never used for training; if the test file has them, each stage is scored against them.
     """
     with importing():
         from ramify.lab.run.focus import prepare_focus, run_focus, stage_table

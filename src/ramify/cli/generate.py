@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from ramify.cli.common import Device, Model, app
-from ramify.cli.output import print_lines
+from ramify.cli.line_output import print_lines
 from ramify.runtime.memory import importing
 
 
@@ -17,7 +17,7 @@ def generate(
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="Number of sentences.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
     max_length: Annotated[
-        int, typer.Option(min=2, help="Longest sentence, in words; longer ones are drawn again.")
+        int, typer.Option(min=2, help="Maximum number of words; longer sentences are drawn again.")
     ] = 40,
     format: Annotated[
         Literal["brackets", "text"], typer.Option(help="Trees, one per line, or only their words.")

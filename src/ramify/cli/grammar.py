@@ -8,17 +8,17 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 
 from ramify.cli.common import Decoder, Device, Input, Model, app, notes
-from ramify.cli.output import print_lines
+from ramify.cli.line_output import print_lines
 from ramify.cli.parse import Overwrite, Split, Tokenise
 from ramify.errors import RamifyError
 from ramify.runtime.memory import importing
-from ramify.storage.files import locked_place, write_atomically
+from ramify.storage.files import locked_output, write_atomically
 
 if TYPE_CHECKING:
     from ramify.lab.glossary.entries import Glossary, Text
@@ -41,45 +41,47 @@ INPUT: Input = "auto"
 def grammar(
     model: Model,
     text: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Argument(help="Text or trees to show the symbols in; - reads standard input. Without: rules and words."),
+        Path | None,
+        typer.Argument(
+            help="Text or trees to count symbols in; - reads standard input. Without it: rules and words only."
+        ),
     ] = None,
     format: Annotated[
-        Optional[Format],  # noqa: UP045
-        typer.Option(help="\\[default: as the ending of OUT says, else terminal]"),
+        Format | None,
+        typer.Option(help="\\[default: by the extension of OUT; otherwise terminal]"),
     ] = None,
-    symbols: Annotated[int, typer.Option(min=1, help="How many symbols of either kind, the most used first.")] = 30,
-    examples: Annotated[int, typer.Option(min=1, help="Typical phrases of a nonterminal.")] = 10,
-    words: Annotated[int, typer.Option(min=1, help="First and last words; words of a preterminal.")] = 8,
-    rules: Annotated[int, typer.Option(min=1, help="Strongest rules of a nonterminal.")] = 5,
+    symbols: Annotated[int, typer.Option(min=1, help="Number of symbols of each kind, the most used first.")] = 30,
+    examples: Annotated[int, typer.Option(min=1, help="Typical phrases per nonterminal.")] = 10,
+    words: Annotated[int, typer.Option(min=1, help="First and last words; words per preterminal.")] = 8,
+    rules: Annotated[int, typer.Option(min=1, help="Most probable rules per nonterminal.")] = 5,
     decoder: Decoder = DECODER,
     input: Input = INPUT,
     tokenise: Tokenise = None,
     split_sentences: Split = None,
-    out: Annotated[Optional[Path], typer.Option(help="File to write to.")] = None,  # noqa: UP045
+    out: Annotated[Path | None, typer.Option(help="File to write to.")] = None,
     overwrite: Overwrite = False,
     device: Device = "auto",
 ) -> None:
-    """Read the grammar: what its symbols stand for, in words, with gold labels where the text is trees."""
+    """Describe the symbols of a grammar: phrases, words, rules and, if the text consists of trees, gold labels."""
     with importing():
         from ramify.lab.glossary.describe import Extent, describe
         from ramify.parser.loading import load_single
-        from ramify.terminal import counting
+        from ramify.terminal import progress_counter
 
     if out is None and overwrite:
         raise RamifyError("--overwrite is about a file; give its name with --out.")
     if text is None:
-        _check_no_text_wanted(decoder, input, tokenise, split_sentences)
-    with nullcontext() if out is None else locked_place(out, overwrite) as place:
+        _check_text_options(decoder, input, tokenise, split_sentences)
+    with nullcontext() if out is None else locked_output(out, overwrite) as place:
         chosen = format or ("terminal" if out is None else _format_of(out))
         parser = load_single(model, device)
         found = None if text is None else _parsed(parser, text, input, tokenise, split_sentences, decoder)
-        with counting(notes, "symbols") as on_symbol:
+        with progress_counter(notes, "symbols") as on_symbol:
             glossary = describe(parser, str(model), found, Extent(symbols, examples, words, rules), on_symbol)
-        _deliver(glossary, chosen, place)
+        _write_or_print(glossary, chosen, place)
 
 
-def _deliver(glossary: Glossary, chosen: Format, place: Path | None) -> None:
+def _write_or_print(glossary: Glossary, chosen: Format, place: Path | None) -> None:
     if place is not None:
         write_atomically(place, _plain(glossary, chosen).encode("utf-8", "backslashreplace"))
     elif chosen == "terminal" and sys.stdout.isatty():
@@ -88,15 +90,15 @@ def _deliver(glossary: Glossary, chosen: Format, place: Path | None) -> None:
         print_lines([_plain(glossary, chosen).removesuffix("\n")])
 
 
-def _check_no_text_wanted(decoder: Decoder, kind: Input, tokenise: str | None, split: bool | None) -> None:
+def _check_text_options(decoder: Decoder, kind: Input, tokenise: str | None, split: bool | None) -> None:
     about_text = {
         "--decoder": decoder != DECODER,
         "--input": kind != INPUT,
         "--tokenise": tokenise is not None,
         "--split-sentences": split is not None,
     }
-    for option, given in about_text.items():
-        if given:
+    for option, value in about_text.items():
+        if value:
             raise RamifyError(f"{option} is about a text; give its name, or leave out {option}.")
 
 
@@ -125,7 +127,7 @@ def _parsed(
 
 def _plain(glossary: Glossary, format: Format) -> str:
     """The glossary as it is written to a file or a pipe."""
-    from ramify.lab.glossary.pages import as_html, as_markdown
+    from ramify.lab.glossary.glossary_pages import as_html, as_markdown
 
     if format == "json":
         return json.dumps(glossary.as_record(), indent=1, ensure_ascii=False) + "\n"
@@ -137,7 +139,7 @@ def _plain(glossary: Glossary, format: Format) -> str:
 
 
 def _print(glossary: Glossary, console: Console) -> None:
-    from ramify.lab.glossary.pages import in_terminal
+    from ramify.lab.glossary.glossary_pages import in_terminal
 
     for part in in_terminal(glossary):
         console.print(part)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ramify.cli.common import notes
 from ramify.errors import RamifyError
-from ramify.naming import split_name
+from ramify.model_names import split_name
 
 if TYPE_CHECKING:
     from ramify.cluster.job import ParseJob
@@ -23,7 +23,7 @@ Engine = Annotated[
     typer.Option(help="local: all cores of this machine; ray: the workers of a Ray cluster, or of this machine."),
 ]
 RayAddress = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         help="Of --engine ray: auto for the cluster that this machine belongs to, or its address. \\[default: "
         "$RAY_ADDRESS, or a new Ray on this machine]",
@@ -31,7 +31,7 @@ RayAddress = Annotated[
     ),
 ]
 Workers = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(
         min=1, help="Of --engine ray: number of workers. \\[default: one for each core or share of a GPU]",
         show_default=False,
@@ -42,7 +42,7 @@ GpusPerWorker = Annotated[
     float, typer.Option(min=0.0, help="Of --engine ray: GPUs of one worker; 0.25 lets four workers share one.")
 ]
 BlockSize = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(
         min=1, help="Of --engine ray: rows that are parsed and, after a failure, repeated together. \\[default: 8192]",
         show_default=False,

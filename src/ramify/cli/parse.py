@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,6 +24,7 @@ from ramify.cli.common import (
     app,
     notes,
 )
+from ramify.cli.line_output import RESUME_OR_OVERWRITE, LineOutput
 from ramify.cli.on_ray import (
     AsParts,
     BlockSize,
@@ -37,44 +38,43 @@ from ramify.cli.on_ray import (
     check_local,
     parse_with_ray,
 )
-from ramify.cli.output import RESUME_OR_OVERWRITE, LineOutput
 from ramify.cli.whole_files import WHOLE_FILES, WholeFiles
 from ramify.errors import RamifyError
-from ramify.naming import split_name
-from ramify.runtime.compilation import spare_loops
+from ramify.model_names import split_name
+from ramify.runtime.compilation import postpone_loops
 from ramify.runtime.memory import importing
 
 if TYPE_CHECKING:
-    from ramify.corpus.rows import Columns, RowCount
     from ramify.corpus.sentence import Sentence
     from ramify.corpus.streaming import Pause
-    from ramify.parser.base import TreeParser
+    from ramify.corpus.table_rows import Columns, RowCount
+    from ramify.parser.tree_parser import TreeParser
 
 Tokenise = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         help="Tokenise plain prose in this language (en, fr ... or xx for any); none splits at spaces. \\[default: "
         "as in training]"
     ),
 ]
 Split = Annotated[
-    Optional[bool],  # noqa: UP045
+    bool | None,
     typer.Option(
         "--split-sentences/--no-split-sentences",
         help="Split plain prose into sentences, or take every line as one. \\[default: as in training]",
         show_default=False,
     ),
 ]
-Out = Annotated[Optional[Path], typer.Option(help="Output file; it appears when all sentences are done.")]  # noqa: UP045
+Out = Annotated[Path | None, typer.Option(help="Output file; it appears when all sentences are done.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue where an earlier run with the same --out stopped.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
 MaxLength = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(min=1, help="Longest sentence to parse, in words. \\[default: limited by memory]"),
 ]
 INLINE = "inline"
 Constraints = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option(
         metavar="inline|FILE",
         help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} in the text, or a file "
@@ -84,7 +84,7 @@ Constraints = Annotated[
 FEW_WORDS = 100
 """Fewer are parsed in less time than it takes to load the compiled loops"""
 WITHOUT_NUMBERS = ("brackets", "pretty", "conllu", "forest", "qtree")
-"""Formats that show no probability unless posteriors are asked for"""
+"""Formats that show no probability unless posteriors are requested"""
 NO_COLUMN = "none"
 """Given to --keep where no column is to be kept"""
 BEST = ("brackets", "json", "pretty", "spans")
@@ -92,7 +92,7 @@ BEST = ("brackets", "json", "pretty", "spans")
 WITH_COLUMNS = ("json", "parquet")
 """Formats that can carry columns along"""
 Best = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option(
         min=1,
         metavar="K",
@@ -100,9 +100,9 @@ Best = Annotated[
     ),
 ]
 Keep = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
-        help="Of JSON lines and Parquet: a column to carry into the result, any number of them; none for no column. "
+        help="For JSON lines and Parquet: column to copy to the result; can be repeated; none copies no column. "
         "\\[default: all but the text]",
         show_default=False,
     ),
@@ -217,13 +217,13 @@ def parse(
         return
     one_line_each = format == "json" or (format in ("brackets", "spans") and best is None)
     # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
-    spared = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
+    postponed = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
     output: Any = (
         WholeFiles(format, out, resume, overwrite, made_with, posteriors)
         if format in WHOLE_FILES
         else LineOutput(out, resume, overwrite, made_with, one_line_each)
     )
-    with output, spare_loops(spared):
+    with output, postpone_loops(postponed):
         parser = load_several([*model, *(trees or ())], device)
         # Reading on from a pipe may mean waiting, and what is parsed must be written before.
         parser.works_ahead = parser.works_ahead and file.is_file()
@@ -268,7 +268,7 @@ def score(
     Totals and perplexities follow on standard error.
     """
     with importing():
-        from ramify.corpus.rows import RowCount
+        from ramify.corpus.table_rows import RowCount
         from ramify.parser.loading import load_single
         from ramify.terminal.tally import LikelihoodTotals, Tally
 
@@ -299,7 +299,7 @@ def _check_best(best: int | None, format: str, posteriors: bool, branching_prior
 
 def _columns(column: str | None, keep: list[str] | None = None) -> Columns | None:
     """Which columns of a table to read; None if nothing was said about columns."""
-    from ramify.corpus.rows import TEXT, Columns
+    from ramify.corpus.table_rows import TEXT, Columns
 
     if column is None and not keep:
         return None
@@ -356,7 +356,7 @@ def _sentences(
 
     Rows without text are counted in `rows`.
     """
-    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, only_text
+    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, text_sentences
     from ramify.corpus.streaming import SentenceStream, size_of
     from ramify.terminal import reading_progress
 
@@ -370,7 +370,7 @@ def _sentences(
         stream.rows = rows or stream.rows
         read: Iterable[Sentence | Pause] = stream
         if constraints == INLINE:
-            read = only_text(stream)
+            read = text_sentences(stream)
         elif constraints is not None:
             read = ConstrainedStream(stream, Path(constraints))
         yield _remaining(read, stream.source, output)

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ramify.corpus.prepare import Prepared
     from ramify.corpus.tree import Parse
 
-MOST_REPORTED = 20
+MAX_REPORTED = 20
 """Corrupt trees that are reported one by one; the manifest lists all of them."""
 
 
@@ -27,20 +27,20 @@ MOST_REPORTED = 20
 def prepare(
     kind: Annotated[str, typer.Argument(help="wsj, ctb, spmrl, brackets, or nltk:NAME for an NLTK corpus.")],
     out: Annotated[Path, typer.Option(help="Folder for the trees.")],
-    path: Annotated[Optional[Path], typer.Argument(help="Folder or file of the treebank; leave out for nltk.")] = None,  # noqa: UP045
+    path: Annotated[Path | None, typer.Argument(help="Folder or file of the treebank; leave out for nltk.")] = None,
     language: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="spmrl: the language, if the folder contains several."),
     ] = None,
     split: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             help="brackets, nltk: percentages such as 80/10/10, or 'train=a.mrg,b*.mrg dev=c.mrg test=d.mrg'; "
             "by default existing train, dev and test files, otherwise 80/10/10."
         ),
     ] = None,
     punctuation_tags: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="brackets, nltk: tags of leaves that are not words, ptb, or none; detected by default."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first corrupt tree.")] = False,
@@ -57,12 +57,12 @@ def prepare(
 
         def report(message: str) -> None:
             corrupt.append(message)
-            if len(corrupt) <= MOST_REPORTED:
+            if len(corrupt) <= MAX_REPORTED:
                 _note(f"skipped: {message}")
 
         def confirm(rule: WordRule, parses: Sequence[Parse]) -> bool:
             bar.stop()
-            _note(_guess_in_words(rule, parses))
+            _note(_describe_guess(rule, parses))
             return yes or not sys.stdin.isatty() or typer.confirm("Is that right?", err=True)
 
         prepared = prepare_treebank(
@@ -78,8 +78,8 @@ def prepare(
             on_file=lambda done, files: bar.update(task, completed=done, total=files),
             on_corrupt=report,
         )
-    if len(corrupt) > MOST_REPORTED:
-        _note(f"... and {len(corrupt) - MOST_REPORTED} more; manifest.json lists all of them.")
+    if len(corrupt) > MAX_REPORTED:
+        _note(f"... and {len(corrupt) - MAX_REPORTED} more; manifest.json lists all of them.")
     _summarise(prepared, out)
 
 
@@ -87,7 +87,7 @@ def _note(text: str) -> None:
     notes.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def _guess_in_words(rule: WordRule, parses: Sequence[Parse]) -> str:
+def _describe_guess(rule: WordRule, parses: Sequence[Parse]) -> str:
     if rule.ptb:
         return "The tags are those of the Penn Treebank: leaves with one of its 36 word tags are words (ptb)."
     if not rule.removed:

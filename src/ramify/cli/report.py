@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -13,10 +13,10 @@ from ramify.cli.common import app, notes
 
 @app.command(epilog="Example: ramify report runs/main --out report")
 def report(
-    runs: Annotated[Path, typer.Argument(help="Folder of an experiment, finished or not, or of results.")],
-    out: Annotated[Optional[Path], typer.Option(help="Folder to write into \\[default: RUNS/report]")] = None,  # noqa: UP045
+    runs: Annotated[Path, typer.Argument(help="Folder of an experiment, finished or not, or of result files.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to write into \\[default: RUNS/report]")] = None,
 ) -> None:
-    """Make one page of tables and figures from saved results, with the tables as LaTeX and CSV beside it."""
+    """Turn saved results into a page of tables and figures, and into LaTeX and CSV files."""
     from ramify.lab.report import make_report
 
     columns = (TextColumn("figures"), BarColumn(bar_width=24), MofNCompleteColumn())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 from rich.text import Text as Line
@@ -12,7 +12,9 @@ from ramify.cli.common import Device, app, existing_models, notes
 from ramify.errors import RamifyError
 from ramify.runtime.memory import importing
 
-MISSING = "ramify serve needs FastAPI, uvicorn and prometheus-client; install them with: pip install 'ramify[serve]'"
+INSTALL_HINT = (
+    "ramify serve needs FastAPI, uvicorn and prometheus-client; install them with: pip install 'ramify[serve]'"
+)
 _LIMITS = "Limits"
 
 
@@ -31,26 +33,26 @@ def serve(
             show_default=False,
         ),
     ],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8000,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Only programs of this machine reach the default.")
+        str, typer.Option(help="Address to listen on; by default only programs on this machine can connect.")
     ] = "127.0.0.1",
     name: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(help="Name under which the server is reached; needed for --host 0.0.0.0. Any number of them."),
+        list[str] | None,
+        typer.Option(help="Host name of the server; needed with --host 0.0.0.0; can be repeated."),
     ] = None,
     text: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(
-            help="Text or trees, parsed at the start, to take typical phrases and shares of symbols from.",
+            help="Text or trees from which typical phrases and shares of symbols are taken; parsed at the start.",
             exists=True,
             dir_okay=False,
         ),
     ] = None,
-    max_words: Annotated[int, typer.Option(min=2, help="Longest sentence.", rich_help_panel=_LIMITS)] = 200,
-    max_sentences: Annotated[int, typer.Option(min=1, help="Sentences of one request.", rich_help_panel=_LIMITS)] = 256,
+    max_words: Annotated[int, typer.Option(min=2, help="Words per sentence.", rich_help_panel=_LIMITS)] = 200,
+    max_sentences: Annotated[int, typer.Option(min=1, help="Sentences per request.", rich_help_panel=_LIMITS)] = 256,
     max_waiting: Annotated[
-        int, typer.Option(min=1, help="Words that may wait; then requests are refused.", rich_help_panel=_LIMITS)
+        int, typer.Option(min=1, help="Words in the queue; further requests are refused.", rich_help_panel=_LIMITS)
     ] = 50_000,
     device: Device = "auto",
 ) -> None:
@@ -64,25 +66,25 @@ def serve(
             from ramify.parser import Parser
             from ramify.serve.glossary import parsed_text
             from ramify.serve.limits import Limits
-            from ramify.serve.running import serve as run
-            from ramify.serve.running import trusted_hosts
-            from ramify.serve.served import load_shelf
+            from ramify.serve.served_models import load_served_models
+            from ramify.serve.server import serve as run
+            from ramify.serve.server import trusted_hosts
     except ModuleNotFoundError as error:
         if error.name in ("fastapi", "uvicorn", "prometheus_client", "h11", "pydantic", "starlette"):
-            raise RamifyError(MISSING) from error
+            raise RamifyError(INSTALL_HINT) from error
         raise
 
     limits = Limits(words=max_words, sentences=max_sentences, waiting_words=max_waiting)
     trusted_hosts(host, name or ())  # refused before models are loaded
-    shelf = load_shelf(model, device)
+    served_models = load_served_models(model, device)
     if text is not None:
-        for served in shelf:
+        for served in served_models:
             if isinstance(served.parser, Parser):
                 served.text = parsed_text(served.parser, text)
 
     def on_start(address: str) -> None:
-        names = ", ".join(shelf.models)
+        names = ", ".join(served_models.models)
         notes.print(Line(f"Serving {names} at {address} (Ctrl-C stops it)"), soft_wrap=True)
 
-    run(shelf, host, port, name or (), limits, on_start)
+    run(served_models, host, port, name or (), limits, on_start)
     notes.print("Stopped; every request that was accepted has been answered.")

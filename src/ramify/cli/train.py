@@ -13,7 +13,7 @@ import typer
 
 from ramify.cli.common import app, check_loadable, notes
 from ramify.errors import RamifyError, Stopped
-from ramify.naming import kind_of, split_name
+from ramify.model_names import split_name, system_kind
 from ramify.runtime.memory import importing
 from ramify.training.settings import presets
 
@@ -48,11 +48,11 @@ TrainingData = Annotated[
 ]
 
 
-def _existing_teachers(given: list[str] | None) -> list[str] | None:
-    for text in given or ():
-        if kind_of(text) == "model":
+def _existing_teachers(teachers: list[str] | None) -> list[str] | None:
+    for text in teachers or ():
+        if system_kind(text) == "model":
             check_loadable(split_name(text)[1])
-    return given
+    return teachers
 
 
 def with_settings(names: Collection[str] | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:

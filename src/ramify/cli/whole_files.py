@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ramify.errors import RamifyError, Stopped
-from ramify.storage.files import locked_place, written_whole
+from ramify.storage.files import atomic_file, locked_output
 
 if TYPE_CHECKING:
     from ramify.parser.analysis import Analysis
@@ -57,10 +57,10 @@ class WholeFiles:
 
     def __enter__(self) -> WholeFiles:
         with ExitStack() as stack:
-            self._place = stack.enter_context(locked_place(self.out, self._overwrite))
+            self._place = stack.enter_context(locked_output(self.out, self._overwrite))
             if self._format == "brat":
                 text = self._place.with_suffix(".txt")
-                self._text_place = stack.enter_context(locked_place(text, self._overwrite))
+                self._text_place = stack.enter_context(locked_output(text, self._overwrite))
             self._open = stack.pop_all()
         return self
 
@@ -78,13 +78,13 @@ class WholeFiles:
         from ramify.integrations.parquet_output import write_parquet
 
         about = {name: str(value) for name, value in self._find_made_with().items() if value is not None}
-        with written_whole(self._place) as handle:
+        with atomic_file(self._place) as handle:
             write_parquet(handle, analyses, about)
 
     def _write_brat(self, analyses: Iterable[Analysis]) -> None:
         from ramify.integrations.brat import standoff
 
-        with written_whole(self._place) as annotations, written_whole(self._text_place) as texts:
+        with atomic_file(self._place) as annotations, atomic_file(self._text_place) as texts:
             for text, lines in standoff(analyses, self._with_posteriors):
                 texts.write(text.encode())
                 annotations.write(lines.encode())

@@ -20,12 +20,12 @@ from ramify.corpus.text import TextRules
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.parser import BEST_FORMATS, FORMATS, best_many
 from ramify.parser.ensemble import load_several
-from ramify.storage.compressed import GzipGroups, encoded_line
+from ramify.storage.gzip_output import GzipGroups, encoded_line
 from ramify.terminal.tally import ParseTally
 
-MOST_TRIES = 4
+MAX_TRIES = 4
 """How many workers may die of one block: one that needs too much memory would kill them all"""
-MOST_NOTES = 5
+MAX_NOTES = 5
 """How many warnings of a block are kept"""
 
 
@@ -45,7 +45,7 @@ class BlockParser:
         if done is not None:
             return done
         tries = self._parts.count_try(block.number)
-        if tries >= MOST_TRIES:
+        if tries >= MAX_TRIES:
             raise RamifyError(
                 f"{self._job.file}, rows {block.first_row:,} to {block.first_row + block.rows - 1:,}: {tries} workers "
                 "ended while they parsed these; if memory ran out, give fewer --workers, or a --max-length."
@@ -68,7 +68,7 @@ class BlockParser:
             "sentences": tally.parses.sentences,
             "seconds": round(time.perf_counter() - begun, 3),
             "bad_rows": bad_rows,
-            "notes": list(notes)[:MOST_NOTES],
+            "notes": list(notes)[:MAX_NOTES],
             "tally": tally.as_record(),
         }
         return self._parts.write(block.number, data, facts)

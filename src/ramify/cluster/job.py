@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from ramify.corpus.guessing import Kind, KnownKind
-from ramify.corpus.rows import Columns
-from ramify.decoding.dependencies import HeadDecoder
+from ramify.corpus.table_rows import Columns
+from ramify.decoding.heads import HeadDecoder
 
 SUFFIXES = {
     "brackets": ".txt", "json": ".jsonl", "pretty": ".txt", "spans": ".txt", "conllu": ".conllu", "forest": ".tex",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ramify.errors import RamifyError
-from ramify.storage.files import contents, remove_unfinished, write_atomically, write_json, written_whole
+from ramify.storage.files import atomic_file, folder_contents, remove_unfinished, write_atomically, write_json
 from ramify.storage.made_with import check_made_with, read_made_with
 
 MANIFEST, BAD_ROWS = "manifest.json", "bad-rows.jsonl"
@@ -38,7 +38,7 @@ class Parts:
 
     def begin(self, made_with: dict[str, Any], overwrite: bool) -> None:
         """Claim the folder, or resume what an earlier run left there; only for the process that holds its lock."""
-        inside = contents(self.folder, (MANIFEST,))
+        inside = folder_contents(self.folder, (MANIFEST,))
         if inside and MANIFEST not in inside:
             raise RamifyError(f"{self.folder}: is not empty and holds no parts of a result; give another --out.")
         if overwrite:
@@ -122,7 +122,7 @@ class Parts:
         """
         found = [row for record in self.records() for row in record["bad_rows"]]
         if found or path.exists():
-            with written_whole(path) as handle:
+            with atomic_file(path) as handle:
                 for row in found:
                     handle.write(json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
         return len(found)

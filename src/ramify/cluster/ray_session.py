@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from ramify.errors import RamifyError
 
 OBJECT_STORE = 200 * 2**20
 """Bytes of shared memory for a Ray started here; what passes through it are numbers of blocks and events"""
+CONNECT_SECONDS = 20.0
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to anybody
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # else Ray Data's restarts of actors are reported as errors
@@ -47,9 +49,10 @@ def ray_session(address: str | None) -> Iterator[Any]:
     local = {"include_dashboard": False, "object_store_memory": OBJECT_STORE} if chosen == "local" else {}
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
+        _check_reachable(chosen)
         with _without_stderr():
             ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR, **local)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).partition("\n")[0][:120]
         raise RamifyError(f"Ray at {chosen!r} cannot be reached ({reason}); check --ray-address.") from error
     finally:
@@ -59,6 +62,13 @@ def ray_session(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
 
 
 @contextmanager

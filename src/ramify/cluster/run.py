@@ -16,12 +16,12 @@ from ramify.cluster.block_parser import block_reader, text_rules
 from ramify.cluster.job import ParseJob
 from ramify.cluster.parts import BAD_ROWS, MANIFEST, Parts
 from ramify.corpus.blocks import Block, CutFile, check_columns, cut
-from ramify.corpus.rows import Columns
 from ramify.corpus.streaming import WINDOW
+from ramify.corpus.table_rows import Columns
 from ramify.corpus.text import TextRules
 from ramify.errors import RamifyError, RamifyWarning, Stopped
 from ramify.parser.ensemble import load_several
-from ramify.storage.files import locked_place, place_for, written_whole
+from ramify.storage.files import atomic_file, locked_output, output_path
 from ramify.storage.locks import locked_folder
 from ramify.terminal.tally import ParseTally
 
@@ -60,12 +60,12 @@ def locked(out: Path, as_parts: bool, overwrite: bool) -> Iterator[Place]:
         with locked_folder(out):
             yield Place(out, out.absolute(), True, overwrite)
         return
-    with locked_place(out, overwrite) as file:
+    with locked_output(out, overwrite) as file:
         folder = file.with_name(f"{file.name}.parts").absolute()
         with locked_folder(folder):
             place = Place(file, folder, False, overwrite)
             if not (folder / MANIFEST).exists():  # else the run that is resumed may have written it
-                place_for(place.bad_rows, overwrite)
+                output_path(place.bad_rows, overwrite)
             yield place
         with suppress(OSError):  # what was not finished is kept
             folder.rmdir()
@@ -147,7 +147,7 @@ def _finish(parts: Parts, place: Place, job: ParseJob, renumber: bool) -> None:
     if place.is_folder:
         parts.complete()
         return
-    with written_whole(place.out) as handle:
+    with atomic_file(place.out) as handle:
         if job.format == "parquet":
             from ramify.integrations.parquet_output import join_parquet
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from ramify.corpus.constraints import forbidden_spans
 from ramify.corpus.guessing import Kind, KnownKind
-from ramify.corpus.lines import STANDARD_INPUT, LineReader, decoded, decoded_lines, opened
+from ramify.corpus.lines import STANDARD_INPUT, LineReader, decode_lines, open_input, read_text_lines
 from ramify.corpus.parquet_rows import number_of_rows, parquet_cells
 from ramify.corpus.reading import CONTENTS
-from ramify.corpus.rows import TABLES, Cell, Columns, PlainRow, RowCount, json_cells, sentences_of
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import SentenceStream
+from ramify.corpus.table_rows import TABLES, Cell, Columns, PlainRow, RowCount, json_cells, sentences_from_cells
 from ramify.corpus.text import TextRules
 from ramify.errors import RamifyError
 
@@ -61,7 +61,7 @@ def cut(file: Path, kind: Kind, size: int, splits_prose: bool, on_bytes: Callabl
     """
     if file == STANDARD_INPUT or not file.is_file():
         raise RamifyError(f"{file}: is read in blocks, so it must be a file; give one, or use the local engine.")
-    with opened(file) as raw:
+    with open_input(file) as raw:
         reader = LineReader(raw, str(file), on_bytes)
         known = reader.guessed_kind() if kind == "auto" else kind
         if known not in ("text", *TABLES):
@@ -120,7 +120,7 @@ def check_columns(file: Path, kind: KnownKind, columns: Columns) -> None:
         next(parquet_cells(file, str(file), columns), None)
     if kind != "jsonl":
         return
-    with opened(file) as raw:
+    with open_input(file) as raw:
         for number, line in enumerate(LineReader(raw, str(file)), start=1):
             try:
                 record = json.loads(line)
@@ -176,7 +176,7 @@ class BlockReader(SentenceStream):
         return self._tolerant(lines, block.first_row)
 
     def _lines(self, block: Block) -> list[bytes]:
-        with opened(self._file) as raw:
+        with open_input(self._file) as raw:
             raw.seek(block.begin)
             data = b""
             while more := raw.read(block.end - block.begin - len(data)):
@@ -208,11 +208,11 @@ class BlockReader(SentenceStream):
 
     def _of_block(self, rows: Sequence[Any], first_row: int) -> Iterator[Sentence]:
         if self._known == "text":
-            return self._of_text(decoded_lines(rows, self.source, first_row), first_row)
+            return self._of_text(read_text_lines(rows, self.source, first_row), first_row)
         return self._of_rows(iter(rows) if self._known == "parquet" else self._json_cells(rows, first_row))
 
     def _json_cells(self, lines: Sequence[bytes], first_row: int) -> Iterator[Cell]:
-        texts = decoded_lines(lines, self.source, first_row)
+        texts = read_text_lines(lines, self.source, first_row)
         return json_cells(texts, self.source, self._read_columns, first_row, is_first=False)
 
     def _without_text(self, row: bytes | Cell, number: int) -> Sentence:
@@ -224,14 +224,14 @@ class BlockReader(SentenceStream):
             [cell] = [row] if isinstance(row, Cell) else self._json_cells([row], number)
         except RamifyError:
             cell = Cell(None, PlainRow({}), where)
-        [sentence] = sentences_of([replace(cell, content=None)], self._text_rules, RowCount())
+        [sentence] = sentences_from_cells([replace(cell, content=None)], self._text_rules, RowCount())
         return sentence
 
     def _readable(self, lines: list[bytes], first_row: int) -> Iterator[str]:
         """The lines of prose, blank where they cannot be read."""
         for number, line in enumerate(lines, start=first_row):
             try:
-                yield from decoded([line], self.source, number)
+                yield from decode_lines([line], self.source, number)
             except RamifyError as error:
                 self._on_bad_row(number, error)
                 yield "\n"

@@ -69,7 +69,7 @@ class WordRule:
             return "ptb"
         return " ".join(sorted(self.removed)) or "none"
 
-    def which_are_words(self, tags: Iterable[str]) -> list[bool]:
+    def word_mask(self, tags: Iterable[str]) -> list[bool]:
         """For each leaf, by its tag, whether it is a word."""
         if self.ptb:
             return [tag in PTB_WORD_TAGS for tag in tags]
@@ -77,8 +77,8 @@ class WordRule:
         return [tag not in removed for tag in tags]
 
 
-def warn_of_absent_tags(rule: WordRule, parses: Iterable[Parse], source: str) -> None:
-    """Say so where a tag that somebody asked to remove is on no leaf: it may be mistyped."""
+def warn_about_absent_tags(rule: WordRule, parses: Iterable[Parse], source: str) -> None:
+    """Warn about tags to remove that no leaf has: they may be misspelt."""
     absent = rule.removed.difference(*(parse.tags for parse in parses))
     if absent:
         warnings.warn(
@@ -101,12 +101,12 @@ def guess_word_rule(parses: Iterable[Parse]) -> WordRule:
     Penn Treebank. A tag on fewer than one leaf in 20,000 is left alone, as are words without a tag.
     """
     leaves = Counter(chain.from_iterable(zip(parse.tags, parse.words, strict=True) for parse in parses))
-    tokens, unspoken, punctuation = Counter[str](), Counter[str](), Counter[str]()
+    tokens, symbols, punctuation = Counter[str](), Counter[str](), Counter[str]()
     for (tag, word), count in leaves.items():
         tokens[tag] += count
         kinds = _kinds_of_characters(word)
         if kinds <= {"P", "S"}:
-            unspoken[tag] += count
+            symbols[tag] += count
             punctuation[tag] += count * ("P" in kinds)
 
     has_ptb_words = not PTB_WORD_TAGS.isdisjoint(tokens)
@@ -115,14 +115,14 @@ def guess_word_rule(parses: Iterable[Parse]) -> WordRule:
     removed = {
         tag
         for tag, count in tokens.items()
-        if unspoken[tag] >= _NEARLY_ALL * count and punctuation[tag] > count / 2 and count >= _TOO_RARE * tokens.total()
+        if symbols[tag] >= _NEARLY_ALL * count and punctuation[tag] > count / 2 and count >= _TOO_RARE * tokens.total()
     }
     if _TRACE_TAG in tokens:
         removed.add(_TRACE_TAG)
     return WordRule(removed=frozenset(removed - {UNTAGGED}))
 
 
-def is_unspoken(word: str) -> bool:
+def has_no_letters(word: str) -> bool:
     """Whether a token is made of punctuation and symbols alone."""
     return _kinds_of_characters(word) <= {"P", "S"}
 
@@ -134,7 +134,7 @@ def _kinds_of_characters(word: str) -> set[str]:
 
 def remove_non_words(parse: Parse, rule: WordRule) -> Parse:
     """`parse` without the leaves that are not words, and without constituents that held nothing else."""
-    return keep_leaves(parse, rule.which_are_words(parse.tags))
+    return keep_leaves(parse, rule.word_mask(parse.tags))
 
 
 def keep_leaves(parse: Parse, keep: Sequence[bool]) -> Parse:
@@ -159,12 +159,12 @@ def normalise(word: str, form: NormalForm = "NFC") -> str:
     Not to be repeated: the `N` of a normalised word would be lower-cased.
     """
     if word.isascii():
-        return numbers_as_n(word.lower())
+        return replace_numbers(word.lower())
     # Twice, because lower-casing may undo the normal form.
     lowered = unicodedata.normalize(form, unicodedata.normalize(form, word).lower())
-    return numbers_as_n(lowered)
+    return replace_numbers(lowered)
 
 
-def numbers_as_n(word: str) -> str:
+def replace_numbers(word: str) -> str:
     """`word` with every number in it (`1,234.5`) replaced with `N`."""
     return _NUMBER.sub("N", word)

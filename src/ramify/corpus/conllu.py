@@ -84,17 +84,17 @@ class ConlluSentence:
         return heads
 
     def _head(self, place: int) -> int:
-        given, where = self.heads[place], f"{self.source}, line {self.lines[place]}"
-        if given in (UNSPECIFIED, ""):
+        text, where = self.heads[place], f"{self.source}, line {self.lines[place]}"
+        if text in (UNSPECIFIED, ""):
             raise RamifyError(
                 f"{where}: {shortened(self.forms[place])} has no head; give its number in column 7, HEAD, or 0 for the "
                 "root."
             )
-        if not _NUMBER.fullmatch(given):
+        if not _NUMBER.fullmatch(text):
             raise RamifyError(
-                f"{where}: the HEAD {shortened(given)} is not a number; give the ID of a word of this sentence, or 0."
+                f"{where}: the HEAD {shortened(text)} is not a number; give the ID of a word of this sentence, or 0."
             )
-        head = int(given)
+        head = int(text)
         if head > len(self.heads):
             raise RamifyError(
                 f"{where}: the HEAD {head} is outside the sentence, which has {len(self.heads)} words; give the ID of "
@@ -106,10 +106,10 @@ class ConlluSentence:
 
     def constituency(self) -> Parse | None:
         """The tree in the comment that Stanza writes; None without such a comment."""
-        given = [comment.removeprefix(CONSTITUENCY) for comment in self.comments if comment.startswith(CONSTITUENCY)]
-        if not given:
+        comments = [comment.removeprefix(CONSTITUENCY) for comment in self.comments if comment.startswith(CONSTITUENCY)]
+        if not comments:
             return None
-        trees = list(read_brackets(given, f"{self.where}, comment constituency"))
+        trees = list(read_brackets(comments, f"{self.where}, comment constituency"))
         if len(trees) != 1:
             raise RamifyError(f"{self.where}: the comment constituency has {len(trees)} trees; keep one.")
         return trees[0]
@@ -123,8 +123,8 @@ def _cycle(heads: Sequence[int]) -> list[int]:
         place = start
         while place >= 0 and not reaches_root[place]:
             if place in path:
-                walked = list(path)
-                cycle = walked[walked.index(place) :]
+                visited = list(path)
+                cycle = visited[visited.index(place) :]
                 first = cycle.index(min(cycle))
                 return cycle[first:] + cycle[:first]
             path[place] = None

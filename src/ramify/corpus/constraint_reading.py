@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ramify.corpus.constraints import Constraints, Span
-from ramify.corpus.lines import LineReader, decoded_lines, opened
+from ramify.corpus.lines import LineReader, open_input, read_text_lines
 from ramify.corpus.reading import CONTENTS
-from ramify.corpus.rows import TABLES
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import Pause, SentenceStream
+from ramify.corpus.table_rows import TABLES
 from ramify.corpus.text import TextRules
 from ramify.errors import RamifyError
 
@@ -61,8 +61,8 @@ class ConstrainedStream:
 
     def __iter__(self) -> Iterator[Sentence | Pause]:
         file, sentences = self._file, 0
-        with opened(file) as raw:
-            lines = decoded_lines(LineReader(raw, str(file)), str(file))
+        with open_input(file) as raw:
+            lines = read_text_lines(LineReader(raw, str(file)), str(file))
             for item in self._stream:
                 if isinstance(item, Pause):
                     yield item
@@ -82,7 +82,7 @@ class ConstrainedStream:
         )
 
 
-def only_text(stream: SentenceStream) -> Iterator[Sentence | Pause]:
+def text_sentences(stream: SentenceStream) -> Iterator[Sentence | Pause]:
     """The sentences of a stream of text; trees and CoNLL-U are refused, since brackets in them are not constraints."""
     for item in stream:
         if stream.kind not in (None, "text", *TABLES):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Span = tuple[int, int]
 
-_MOST_NAMED = 3
+_MAX_NAMED = 3
 """How many forbidden spans an error names"""
 _LONGEST_NAME = 40
 """Characters of a span's words in an error"""
@@ -109,8 +109,8 @@ def _check_some_tree(words: _Words, forbidden: NDArray[np.bool_], must: list[Spa
         if possible[i, j]:
             continue
         inside = [span for span in must_not if i <= span[0] and span[1] <= j]
-        named = ", ".join(map(words.name, inside[:_MOST_NAMED]))
-        more = f" and {len(inside) - _MOST_NAMED:,} more" if len(inside) > _MOST_NAMED else ""
+        named = ", ".join(map(words.name, inside[:_MAX_NAMED]))
+        more = f" and {len(inside) - _MAX_NAMED:,} more" if len(inside) > _MAX_NAMED else ""
         raise words.clash(
             f"no binary tree over {words.name((i, j))} meets all its constraints; these must not be constituents: "
             f"{named}{more}",

@@ -13,7 +13,7 @@ Kind = Literal["auto", "text", "brackets", "conllu", "jsonl", "parquet"]
 KnownKind = Literal["text", "brackets", "conllu", "jsonl", "parquet"]
 
 HEAD = 1 << 16
-"""Bytes of a file that are enough to tell its kind"""
+"""Bytes of a file that are enough to guess its kind"""
 
 # Trees of a single leaf, then `(S (NP the` up to the first `)`. Labels touch their bracket, unlike words of
 # tokenised text such as `( see ( smith 2010 ) )`; outer ones are empty or begin with a letter or digit.
@@ -49,8 +49,8 @@ def guess_kind(data: bytes) -> KnownKind:
     match = _LOOKS_LIKE_TREES.match(head)
     if match is None:
         return "conllu" if _looks_like_conllu(head) else "text"
-    behind = _behind_tree(head[match.start("tree") :])
-    return "brackets" if behind is None or behind.lstrip()[:1] in ("", "(", ")") else "text"
+    rest = _after_tree(head[match.start("tree") :])
+    return "brackets" if rest is None or rest.lstrip()[:1] in ("", "(", ")") else "text"
 
 
 def is_undecided(data: bytes) -> bool:
@@ -61,9 +61,9 @@ def is_undecided(data: bytes) -> bool:
     match = _LOOKS_LIKE_TREES.match(head)
     if match is None:
         return _first_word_is_cut(head) or any(_LOOKS_LIKE_TREES.match(head + rest) for rest in _RESTS_OF_TREES)
-    behind = _behind_tree(head[match.start("tree") :])
+    after = _after_tree(head[match.start("tree") :])
     # What follows on the last line of the tree distinguishes trees from text.
-    return behind is None or not (behind.strip() or "\n" in behind)
+    return after is None or not (after.strip() or "\n" in after)
 
 
 def _looks_like_json(head: str) -> bool:
@@ -78,8 +78,8 @@ def _looks_like_json(head: str) -> bool:
 
 
 def _looks_like_conllu(head: str) -> bool:
-    comments, begun = _after_comments(head)
-    line = re.split("[\r\n]", begun, maxsplit=1)[0]
+    comments, rest = _after_comments(head)
+    line = re.split("[\r\n]", rest, maxsplit=1)[0]
     columns, fields = line.split("\t"), line.split()
     if not _NUMBERED.match(line):
         return len(columns) == 10
@@ -91,10 +91,10 @@ def _looks_like_conllu(head: str) -> bool:
 
 def _first_word_is_cut(head: str) -> bool:
     """Whether the line after all comments may become a word of CoNLL-U when it is whole."""
-    comments, begun = _after_comments(head)
-    if "\n" in begun or "\r" in begun:
+    comments, rest = _after_comments(head)
+    if "\n" in rest or "\r" in rest:
         return False
-    return begun[:1].isdigit() or begun.startswith("#") or "\t" in begun or bool(comments and not begun)
+    return rest[:1].isdigit() or rest.startswith("#") or "\t" in rest or bool(comments and not rest)
 
 
 def _after_comments(head: str) -> tuple[str, str]:
@@ -107,7 +107,7 @@ def _head(data: bytes) -> str:
     return data[:HEAD].decode("utf-8-sig", errors="replace")
 
 
-def _behind_tree(text: str) -> str | None:
+def _after_tree(text: str) -> str | None:
     """What follows the tree that `text` begins with; None if that is not closed."""
     depth = 0
     for bracket in re.finditer(r"[()]", text):
@@ -117,10 +117,10 @@ def _behind_tree(text: str) -> str | None:
     return None
 
 
-def warn_of_tree(line: str, where: str) -> bool:
+def warn_about_tree(line: str, where: str) -> bool:
     """Warn if a line of text is a whole bracketed tree; whether it is one."""
     text = line.strip()
-    found = text.startswith("(") and guess_kind(text.encode()) == "brackets" and _behind_tree(text) == ""
+    found = text.startswith("(") and guess_kind(text.encode()) == "brackets" and _after_tree(text) == ""
     if found:
         warnings.warn(
             f"{where}: this looks like a bracketed tree in a text file, and its brackets and labels are read as words; "

@@ -30,15 +30,15 @@ class LineReader:
         self._raw, self._source, self._on_bytes = raw, source, on_bytes
         self._gzip: gzip.GzipFile | None = None
         self._lines_ready = 0
-        # Elsewhere only sockets can be asked whether something is ready.
-        self._may_run_dry = os.name == "posix" and not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
+        # On other systems, select works only for sockets.
+        self._may_block = os.name == "posix" and not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
         self.head = self._read_raw(HEAD)
         """What was read to look at, before any line is given out"""
         if self.head == _GZIP[:1]:
             self.head += self._read_raw(HEAD)
         if self.head.startswith(_GZIP):
-            self._gzip = gzip.GzipFile(fileobj=cast("IO[bytes]", _Rejoined(self.head, self._read_raw)), mode="rb")
-            self._may_run_dry = False
+            self._gzip = gzip.GzipFile(fileobj=cast("IO[bytes]", _HeadAndRest(self.head, self._read_raw)), mode="rb")
+            self._may_block = False
             self.head = self._read(HEAD)
 
     @property
@@ -74,18 +74,18 @@ class LineReader:
         return found
 
     def __iter__(self) -> Iterator[bytes]:
-        begun: list[bytes] = []
+        pieces: list[bytes] = []
         chunk, size = self.head, 0
         while chunk:
             *ended, rest = chunk.split(b"\n")
             if ended:
-                ended[0] = b"".join([*begun, ended[0]])
-                begun, size = [], 0
+                ended[0] = b"".join([*pieces, ended[0]])
+                pieces, size = [], 0
             self._lines_ready = len(ended)
             for line in ended:
                 self._lines_ready -= 1
                 yield line + b"\n"
-            begun.append(rest)
+            pieces.append(rest)
             size += len(rest)
             if size > LONGEST_LINE:
                 raise RamifyError(
@@ -94,14 +94,14 @@ class LineReader:
                 )
             chunk = self._read(HEAD)
         if size:
-            yield b"".join(begun)
+            yield b"".join(pieces)
 
-    def is_dry(self) -> bool:
-        """Whether reading on would mean waiting for whoever writes into the pipe."""
-        return self._may_run_dry and not self._lines_ready and not select.select([self._raw], [], [], 0)[0]
+    def would_block(self) -> bool:
+        """Whether the next read would wait for more data from the pipe."""
+        return self._may_block and not self._lines_ready and not select.select([self._raw], [], [], 0)[0]
 
 
-class _Rejoined:
+class _HeadAndRest:
     """What was read of a file to look at it, and then the rest."""
 
     def __init__(self, head: bytes, read_rest: Callable[[int], bytes]) -> None:
@@ -112,7 +112,7 @@ class _Rejoined:
         return found or self._read_rest(size)
 
 
-def opened(file: Path) -> FileIO:
+def open_input(file: Path) -> FileIO:
     """A file or, for `-`, standard input, unbuffered."""
     if file == STANDARD_INPUT and sys.stdin is None:
         raise RamifyError("standard input is closed; give the name of a file.")
@@ -123,25 +123,25 @@ def opened(file: Path) -> FileIO:
         raise RamifyError(f"{file}: cannot be read ({error.strerror}); check its name and permissions.") from error
 
 
-def beginning_of(file: Path) -> bytes:
+def read_beginning(file: Path) -> bytes:
     """The first bytes of a file, after decompression."""
-    with opened(file) as raw:
+    with open_input(file) as raw:
         return LineReader(raw, str(file)).head
 
 
-def decoded_lines(handle: Iterable[bytes], source: str, first_line: int = 1) -> Iterator[str]:
+def read_text_lines(handle: Iterable[bytes], source: str, first_line: int = 1) -> Iterator[str]:
     """The lines of a UTF-8 file, or those from `first_line` on.
 
     A file without line feeds ends its lines with carriage returns, as on old Macs.
     """
-    lines = decoded(handle, source, first_line)
+    lines = decode_lines(handle, source, first_line)
     for first in lines:
         yield from [first] if first.endswith("\n") or first_line > 1 else io.StringIO(first, newline=None)
         break
     yield from lines
 
 
-def decoded(handle: Iterable[bytes], source: str, first_line: int = 1, encoding: str = "utf-8") -> Iterator[str]:
+def decode_lines(handle: Iterable[bytes], source: str, first_line: int = 1, encoding: str = "utf-8") -> Iterator[str]:
     """Lines of text, without a byte order mark; lines that are not in the encoding are named in the error."""
     for number, line in enumerate(handle, start=first_line):
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ramify.corpus.rows import Cell, Columns, Row
+from ramify.corpus.table_rows import Cell, Columns, Row
 from ramify.errors import RamifyError
 
 ROWS_AT_ONCE = 1024

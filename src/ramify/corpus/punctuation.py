@@ -62,7 +62,7 @@ class Punctuation:
         """
         leaves = set(chain.from_iterable(zip(parse.tags, parse.words, strict=True) for parse in parses))
         tags = sorted({tag for tag, _ in leaves})
-        of_words = {tag for tag, is_word in zip(tags, rule.which_are_words(tags), strict=True) if is_word}
+        of_words = {tag for tag, is_word in zip(tags, rule.word_mask(tags), strict=True) if is_word}
         words = {form for tag, form in leaves if tag in of_words}
         others = {form for tag, form in leaves if tag not in of_words} - words
         return cls(

@@ -14,17 +14,17 @@ from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import WordRule, remove_non_words
 from ramify.corpus.conllu import ConlluSentence, read_conllu
 from ramify.corpus.guessing import Kind, KnownKind
-from ramify.corpus.lines import LineReader, decoded_lines, opened
+from ramify.corpus.lines import LineReader, open_input, read_text_lines
 from ramify.corpus.parquet_rows import parquet_cells
 from ramify.corpus.punctuation import Punctuation
-from ramify.corpus.rows import TABLES, TEXT, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
+from ramify.corpus.table_rows import TABLES, TEXT, Cell, Columns, RowCount, json_cells, sentences_from_cells
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
-    from ramify.corpus.splitting import Splitter
+    from ramify.corpus.sentence_splitting import Splitter
 
 AS_IS = TextRules(punctuation=Punctuation(keep=True))
 """Text whose tokens are all words"""
@@ -82,18 +82,20 @@ class Corpus:
         return replace(self, parses=parses, dropped=dropped)
 
 
-def corpus_of(sentences: Iterable[str | Sequence[str]], rules: TextRules, source: str = "sentences") -> Corpus:
+def corpus_from_sentences(
+    sentences: Iterable[str | Sequence[str]], rules: TextRules, source: str = "sentences"
+) -> Corpus:
     """Sentences in memory, each a string or a list of tokens, as a corpus."""
     if not isinstance(sentences, Iterable):
         raise RamifyError(f"{source}: give a list of sentences or the name of a file, not {sentences!r}.")
     checksum, parses = hashlib.sha256(), []
-    for number, given in enumerate(sentences, start=1):
-        if not isinstance(given, str | Sequence) or isinstance(given, bytes):
-            raise RamifyError(f"{source}: number {number} is {given!r}; give a string or a list of tokens.")
-        read = rules.sentence(given) if isinstance(given, str) else rules.sentence_of(given)
+    for number, sentence in enumerate(sentences, start=1):
+        if not isinstance(sentence, str | Sequence) or isinstance(sentence, bytes):
+            raise RamifyError(f"{source}: number {number} is {sentence!r}; give a string or a list of tokens.")
+        read = rules.sentence(sentence) if isinstance(sentence, str) else rules.sentence_of(sentence)
         checksum.update((" ".join(read.tokens) + "\n").encode("utf-8", "backslashreplace"))
         if read.tokens:
-            parses.append(unparsed(read))
+            parses.append(parse_without_tree(read))
     if not parses:
         raise RamifyError(f"{source}: the list is empty; give at least two sentences.")
     return Corpus(parses, "text", source, checksum.hexdigest())
@@ -119,7 +121,7 @@ def read_sentences(
     blank_lines = 0
     kinds: dict[KnownKind, Path] = {}
     for file in _files(path, split):
-        with opened(file) as raw:
+        with open_input(file) as raw:
             reader = LineReader(raw, str(file))
             found = reader.guessed_kind() if kind == "auto" else kind
             kinds.setdefault(found, file)
@@ -130,25 +132,25 @@ def read_sentences(
                     "keep one kind in the folder, or say which kind it is."
                 )
             _check_column(column, found, file)
-            lines = decoded_lines(_hashed(reader, checksum), str(file))
+            lines = read_text_lines(_hashed(reader, checksum), str(file))
             if found == "brackets":
                 parses.extend(read_brackets(lines, str(file)))
                 continue
             if found == "conllu":
                 sentences = read_conllu(lines, str(file))
-                parses.extend(unparsed(each.with_words(text_rules.punctuation)) for each in sentences)
+                parses.extend(parse_without_tree(each.with_words(text_rules.punctuation)) for each in sentences)
                 continue
             if found == "parquet":
                 with file.open("rb") as handle:
                     checksum.update(hashlib.file_digest(handle, "sha256").digest())
             sentences_read = (
-                sentences_of(_cells(lines, file, found, column), text_rules, RowCount())
+                sentences_from_cells(_cells(lines, file, found, column), text_rules, RowCount())
                 if found in TABLES
                 else text_rules.sentences(lines, str(file), expects_no_tree=kind == "auto")
             )
             for sentence in sentences_read:
                 if sentence.offsets:
-                    parses.append(unparsed(sentence))
+                    parses.append(parse_without_tree(sentence))
                 else:
                     blank_lines += 1
     if not parses:
@@ -161,12 +163,12 @@ def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
     """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS decides which tokens are words."""
     file = Path(path)
     checksum = hashlib.sha256()
-    with opened(file) as raw:
-        lines = decoded_lines(_hashed(LineReader(raw, str(file)), checksum), str(file))
+    with open_input(file) as raw:
+        lines = read_text_lines(_hashed(LineReader(raw, str(file)), checksum), str(file))
         sentences = list(read_conllu(lines, str(file)))
     if not sentences:
         raise RamifyError(f"{file}: contains no sentences; give a file in CoNLL-U.")
-    parses = [unparsed(sentence.with_words(TextRules().punctuation)) for sentence in sentences]
+    parses = [parse_without_tree(sentence.with_words(TextRules().punctuation)) for sentence in sentences]
     return Corpus(parses, "conllu", str(file), checksum.hexdigest()), sentences
 
 
@@ -174,17 +176,17 @@ def learn_splitter(
     path: str | Path, split: str | None = None, kind: Kind = "auto", column: str | None = None
 ) -> Splitter:
     """Where sentences end, learnt from the prose of a file or folder."""
-    from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
+    from ramify.corpus.sentence_splitting import Splitter  # imports NLTK, which is slow
 
     return Splitter.learnt_from(_text_of(file, kind, column) for file in _files(Path(path), split))
 
 
 def _text_of(file: Path, kind: Kind, column: str | None) -> str:
     """The prose of a file; a row of a table is a paragraph."""
-    with opened(file) as raw:
+    with open_input(file) as raw:
         reader = LineReader(raw, str(file))
         found = reader.guessed_kind() if kind == "auto" else kind
-        lines = decoded_lines(reader, str(file))
+        lines = read_text_lines(reader, str(file))
         if found not in TABLES:
             return "".join(lines)
         contents = (cell.content for cell in _cells(lines, file, found, column))
@@ -201,9 +203,9 @@ def _check_column(column: str | None, kind: KnownKind, file: Path) -> None:
         raise RamifyError(f"{file}: holds {CONTENTS[kind]}, which has no columns; leave out --column.")
 
 
-def kind_of(file: Path) -> KnownKind:
+def guess_file_kind(file: Path) -> KnownKind:
     """Trees, CoNLL-U or text, guessed from how the file begins."""
-    with opened(file) as raw:
+    with open_input(file) as raw:
         return LineReader(raw, str(file)).guessed_kind()
 
 
@@ -213,8 +215,8 @@ def _hashed(lines: Iterable[bytes], checksum: hashlib._Hash) -> Iterator[bytes]:
         yield line
 
 
-def unparsed(sentence: Sentence) -> Parse:
-    """A sentence without a tree; its tags tell punctuation from words."""
+def parse_without_tree(sentence: Sentence) -> Parse:
+    """A sentence without a tree; its tags distinguish punctuation from words."""
     tags = tuple(UNTAGGED if is_word else PUNCTUATION_TAG for is_word in sentence.is_word)
     return Parse(sentence.tokens, tags, np.empty((0, 2), dtype=np.int32), ())
 

@@ -14,7 +14,7 @@ from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
-    from ramify.corpus.rows import Row
+    from ramify.corpus.table_rows import Row
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 PUNCTUATION_TAG = "PUNCT"

@@ -21,8 +21,7 @@ ORDER = 5
 """A character depends on the four before it."""
 SYMBOLS = 0x110001
 """All code points of Unicode, and the end of the word."""
-END = ""
-MOST_CHARACTERS = 250_000
+MAX_CHARACTERS = 250_000
 """The model is learnt from word types, the most frequent first, that together have about this many characters."""
 LARGEST_FILE = 12 << 20
 """No model learnt from that many characters takes more bytes."""
@@ -33,9 +32,9 @@ Counts = dict[str, int]
 class Spelling:
     """Character n-grams with Witten-Bell smoothing (Witten and Bell 1991), down to a uniform distribution.
 
-    `events` counts which character, or `END`, follows a context. A context of fewer than four characters is the
-    beginning of a word. The counts of shorter contexts follow from these. Back-off goes from the beginning of a word
-    to the same characters anywhere, and then drops the first character, one at a time.
+    `events` counts which character follows a context; an empty string is the end of the word. A context of fewer than
+    four characters is the beginning of a word. The counts of shorter contexts follow from these. Back-off goes from
+    the beginning of a word to the same characters anywhere, and then drops the first character, one at a time.
     """
 
     def __init__(self, events: Mapping[str, Mapping[str, int]], symbols: int = SYMBOLS) -> None:
@@ -48,9 +47,9 @@ class Spelling:
         events: dict[str, Counts] = {}
         characters = 0
         for word in words:
-            if characters >= MOST_CHARACTERS:
+            if characters >= MAX_CHARACTERS:
                 break
-            for context, following in _contexts(word[: MOST_CHARACTERS - characters]):
+            for context, following in _contexts(word[: MAX_CHARACTERS - characters]):
                 follows = events.setdefault(context, {})
                 follows[following] = follows.get(following, 0) + 1
             characters += len(word) + 1
@@ -61,7 +60,7 @@ class Spelling:
         return sum(math.log(self.probability(context, following)) for context, following in _contexts(word))
 
     def probability(self, context: str, following: str) -> float:
-        """Of a character, or `END`, after a context: four characters, or fewer at the beginning of a word."""
+        """The probability of a character, or of the end, after four characters, or fewer at the beginning of a word."""
         found = 1 / self._symbols
         counted = (self._anywhere.get(context[start:]) for start in range(len(context), -1, -1))
         at_beginning = self._events.get(context) if len(context) < ORDER - 1 else None
@@ -121,7 +120,7 @@ def _is_model(record: Any) -> bool:
         and all(
             len(context) < ORDER
             and isinstance(counts, dict)
-            and all(len(each) <= 1 and type(n) is int and 0 < n <= MOST_CHARACTERS for each, n in counts.items())
+            and all(len(each) <= 1 and type(n) is int and 0 < n <= MAX_CHARACTERS for each, n in counts.items())
             for context, counts in record["events"].items()
         )
     )

@@ -11,11 +11,11 @@ from ramify.corpus.brackets import read_brackets
 from ramify.corpus.cleaning import WordRule
 from ramify.corpus.conllu import read_conllu
 from ramify.corpus.guessing import Kind, KnownKind
-from ramify.corpus.lines import STANDARD_INPUT, LineReader, decoded_lines, opened
+from ramify.corpus.lines import STANDARD_INPUT, LineReader, open_input, read_text_lines
 from ramify.corpus.parquet_rows import parquet_cells
 from ramify.corpus.reading import CONTENTS, check_kind
-from ramify.corpus.rows import TABLES, Cell, Columns, RowCount, json_cells, sentences_of
 from ramify.corpus.sentence import Sentence
+from ramify.corpus.table_rows import TABLES, Cell, Columns, RowCount, json_cells, sentences_from_cells
 from ramify.corpus.text import LONGEST_PARAGRAPH, TextRules
 from ramify.errors import RamifyError
 
@@ -24,7 +24,7 @@ WINDOW = 1024
 
 
 class Pause:
-    """Stands in a stream where no further sentence is ready: whoever waits for the earlier ones should get them."""
+    """Marks a place in a stream where no further sentence is ready, so that earlier results should be delivered."""
 
 
 PAUSE = Pause()
@@ -61,14 +61,14 @@ class SentenceStream:
         self._text_rules, self._word_rule, self._split = text_rules, word_rule, split_sentences
 
     def __iter__(self) -> Iterator[Sentence | Pause]:
-        with opened(self._file) as raw:
+        with open_input(self._file) as raw:
             reader = LineReader(raw, self.source, self._on_bytes)
             self.kind = reader.guessed_kind() if self._kind == "auto" else self._kind
             self._check_columns(self.kind)
-            lines = decoded_lines(reader, self.source)
+            lines = read_text_lines(reader, self.source)
             for sentence in self._sentences(lines, self.kind):
                 yield sentence
-                if reader.is_dry():
+                if reader.would_block():
                     yield PAUSE
 
     def _check_columns(self, kind: KnownKind) -> None:
@@ -114,16 +114,16 @@ class SentenceStream:
                 f"{self.source}: this model has not learnt to split prose, and rows are too short to learn from; leave "
                 "out --split-sentences."
             )
-        return sentences_of(cells, rules, self.rows)
+        return sentences_from_cells(cells, rules, self.rows)
 
     def _leaves(self, words: tuple[str, ...], tags: tuple[str, ...], where: str) -> Sentence:
         if self._word_rule is None:
             return self._text_rules.sentence_of(words, where)
-        return Sentence.from_tokens(words, self._word_rule.which_are_words(tags), where)
+        return Sentence.from_tokens(words, self._word_rule.word_mask(tags), where)
 
     def _with_splitter(self, lines: Iterator[str]) -> tuple[TextRules, Iterator[str]]:
         """A splitter learnt from the beginning of the text, for a model that has none."""
-        from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
+        from ramify.corpus.sentence_splitting import Splitter  # imports NLTK, which is slow
 
         head, size = [], 0
         for line in lines:

@@ -8,14 +8,14 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, get_args
 
 from ramify.corpus.cleaning import NormalForm
-from ramify.corpus.guessing import warn_of_tree
+from ramify.corpus.guessing import warn_about_tree
 from ramify.corpus.punctuation import Punctuation
 from ramify.corpus.sentence import Sentence
-from ramify.corpus.tokenising import WHITE_SPACE, check_code, tokeniser, warn_of_prose, warn_of_script
+from ramify.corpus.tokenising import WHITE_SPACE, check_code, tokeniser, warn_about_prose, warn_about_script
 from ramify.errors import RamifyError
 
 if TYPE_CHECKING:
-    from ramify.corpus.splitting import Splitter
+    from ramify.corpus.sentence_splitting import Splitter
 
 LONGEST_PARAGRAPH = 1 << 20
 """Characters of prose held in memory at once"""
@@ -63,9 +63,9 @@ class TextRules:
         warned = False
         for text, where in self._texts(lines, source, first_line):
             sentence = self.sentence(text, where)
-            warned = warned or warn_of_script(text, where)
-            warned = warned or (self.tokenise == WHITE_SPACE and warn_of_prose(sentence.tokens, where))
-            expects_no_tree = expects_no_tree and not warn_of_tree(text, where)
+            warned = warned or warn_about_script(text, where)
+            warned = warned or (self.tokenise == WHITE_SPACE and warn_about_prose(sentence.tokens, where))
+            expects_no_tree = expects_no_tree and not warn_about_tree(text, where)
             yield sentence
 
     def _texts(self, lines: Iterable[str], source: str, first_line: int) -> Iterator[tuple[str, str]]:
@@ -129,9 +129,9 @@ class CommonTextRules(TextRules):
 
     def sentence_of(self, tokens: Iterable[str], where: str = "") -> Sentence:
         """One sentence, given as its tokens."""
-        given = tuple(tokens)
-        others = [each.sentence_of(given, where) for each in self.others]
-        return self._agreed(super().sentence_of(given, where), others)
+        words = tuple(tokens)
+        others = [each.sentence_of(words, where) for each in self.others]
+        return self._agreed(super().sentence_of(words, where), others)
 
     def _agreed(self, sentence: Sentence, others: Sequence[Sentence]) -> Sentence:
         for other in others:

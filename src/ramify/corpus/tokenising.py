@@ -121,7 +121,7 @@ def script_without_spaces(tokens: Sequence[str]) -> str | None:
     return None
 
 
-def warn_of_script(text: str, where: str) -> bool:
+def warn_about_script(text: str, where: str) -> bool:
     """Say so once a line is in a script without spaces and not tokenised; whether it was said."""
     script = script_without_spaces(text.split())
     if script:
@@ -134,7 +134,7 @@ def warn_of_script(text: str, where: str) -> bool:
     return script is not None
 
 
-def warn_of_prose(tokens: Iterable[str], where: str) -> bool:
+def warn_about_prose(tokens: Iterable[str], where: str) -> bool:
     """Say so once a token holds a word and its punctuation; whether it was said."""
     joined = next((token for token in tokens if len(token) > 2 and token[-1] in ",;?" and token[:-1].isalpha()), None)
     if joined is not None:

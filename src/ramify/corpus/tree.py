@@ -87,7 +87,7 @@ def _node(label: str, children: list[str]) -> nltk.Tree:
     return node
 
 
-def parse_from(
+def make_parse(
     words: Sequence[str], tags: Sequence[str], spans: Sequence[tuple[int, int]], labels: Sequence[str]
 ) -> Parse:
     """A `Parse` from plain sequences, constituents in any order; of equal spans the first is the upper."""
@@ -96,6 +96,6 @@ def parse_from(
     return Parse(tuple(words), tuple(tags), ordered, tuple(labels[c] for c in order))
 
 
-def unparsed(words: Sequence[str]) -> Parse:
+def parse_of_words(words: Sequence[str]) -> Parse:
     """A sentence of which nothing but the words is known."""
     return Parse(tuple(words), (UNTAGGED,) * len(words), np.empty((0, 2), dtype=np.int32), ())

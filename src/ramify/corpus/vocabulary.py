@@ -79,13 +79,6 @@ class Vocabulary:
                 raise RamifyError(f"Word {number} of the vocabulary is empty or contains a line break; remove it.")
 
     @classmethod
-    def build(
-        cls, sentences: Iterable[Iterable[str]], size: int = 10_000, normal_form: NormalForm = "NFC"
-    ) -> Vocabulary:
-        """The vocabulary `from_counts` makes of sentences as they stand in the text."""
-        return cls.from_counts(count_words(sentences, normal_form), size, normal_form)
-
-    @classmethod
     def from_counts(
         cls, counts: Mapping[str, int], size: int = 10_000, normal_form: NormalForm = "NFC", min_count: int = 1
     ) -> Vocabulary:

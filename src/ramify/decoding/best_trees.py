@@ -14,7 +14,7 @@ from ramify.structures.distribution import Marginals
 
 Spans = NDArray[np.int32]
 
-PIECE = 8
+SENTENCES_PER_THREAD = 8
 """Sentences that one thread decodes at a time."""
 
 
@@ -32,13 +32,13 @@ def best_trees(scores: Tensor, lengths: Tensor, branching_prior: float = 0.0) ->
         for chart, length in zip(best, sizes, strict=True):
             chart[:length, length] += branching_prior
     spans = np.empty((len(best), max(best.shape[1] - 2, 0), 2), np.int32)
-    find_trees = _decode.unless_spared()
+    find_trees = _decode.unless_postponed()
 
     def run(begin: int) -> None:
-        piece = slice(begin, begin + PIECE)
+        piece = slice(begin, begin + SENTENCES_PER_THREAD)
         find_trees(best[piece], sizes[piece], spans[piece])
 
-    threads.in_pieces(run, range(0, len(best), PIECE))
+    threads.in_pieces(run, range(0, len(best), SENTENCES_PER_THREAD))
     return [spans[b, : length - 1].copy() for b, length in enumerate(sizes)]
 
 

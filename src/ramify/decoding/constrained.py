@@ -50,7 +50,7 @@ class Forbidden:
         return {place: p for place, p, has_trees in zip(places, log_p.tolist(), derived, strict=True) if has_trees}
 
 
-def without(forbidden: Forbidden | None, found: Marginals) -> Marginals:
+def mask_forbidden(forbidden: Forbidden | None, found: Marginals) -> Marginals:
     """Posteriors to search trees by: minus infinity for forbidden spans, which zero alone would not keep out."""
     if forbidden is None:
         return found

@@ -1,4 +1,4 @@
-"""From words to the numbers of a parse, by whichever decoder was asked for."""
+"""From words to the numbers of a parse, by any of the decoders."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from torch import Tensor
 
 from ramify.decoding.best_trees import DECODERS as BY_POSTERIORS
 from ramify.decoding.best_trees import mbr
-from ramify.decoding.constrained import Forbidden, without
-from ramify.decoding.dependencies import HeadDecoder, decode_heads
+from ramify.decoding.constrained import Forbidden, mask_forbidden
+from ramify.decoding.heads import HeadDecoder, decode_heads
 from ramify.errors import RamifyError
 from ramify.models import GenerativeModel, Model
-from ramify.models.batches import WordIds, memory_batches, padded
+from ramify.models.batches import WordIds, memory_batches, pad
 from ramify.models.distances import BIASED, DistanceModel
 from ramify.models.lexicalised import LexicalisedGrammar
 from ramify.structures.distribution import Marginals, Tree, spans_not_in
@@ -123,11 +123,11 @@ def decode(
         found.spans.clamp_(max=1)
         if not grammar.has_likelihood:
             found.log_partition.fill_(math.nan)
-        trees = mbr(without(forbidden, found), lengths, branching_prior)
+        trees = mbr(mask_forbidden(forbidden, found), lengths, branching_prior)
         if found.best_label is None:
             posteriors = found.spans.float().cpu().numpy()  # at once: a fast model spends more on calls than on numbers
-            given = zip(found.log_partition.tolist(), posteriors, trees, strict=True)
-            result = [_unlabelled(*each) for each in given]
+            sentences = zip(found.log_partition.tolist(), posteriors, trees, strict=True)
+            result = [_unlabelled(*each) for each in sentences]
         else:
             result = _by_posteriors(found, trees)
         return _with_heads(result, found, heads)
@@ -135,7 +135,9 @@ def decode(
     pcfg = unconstrained if forbidden is None else unconstrained.forbid(forbidden.mask)
     found, in_log_space = _marginals(pcfg)
     by_posteriors = decoder in BY_POSTERIORS
-    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](without(forbidden, found), lengths, branching_prior)
+    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](
+        mask_forbidden(forbidden, found), lengths, branching_prior
+    )
     of_constraints = {} if forbidden is None else forbidden.condition(unconstrained, found)
     found.log_partition.sub_(cost)
     result = _by_posteriors(found, trees, in_log_space.tolist(), of_constraints)
@@ -145,7 +147,7 @@ def decode(
         pcfg = pcfg.to(torch.float64)
     chosen = _trees(pcfg, decoder, seeds)
     result = [
-        decoded if tree is None else _along(decoded, tree, pcfg.sentence(b))
+        decoded if tree is None else _with_tree_posteriors(decoded, tree, pcfg.sentence(b))
         for b, (decoded, tree) in enumerate(zip(result, chosen, strict=True))
     ]
     return _with_heads(result, found, heads)
@@ -235,7 +237,7 @@ def _by_posteriors(
     return result
 
 
-def _along(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decoded:
+def _with_tree_posteriors(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decoded:
     """A given tree of one sentence, with the posterior of every label over its span and of every tag, and its heads."""
     assert tree.labels is not None
     assert tree.tags is not None
@@ -273,7 +275,7 @@ def log_probabilities(
     model = model.for_parsing()
     result, in_log_space = np.full(len(sentences), -np.inf), np.zeros(len(sentences), np.bool_)
     for places in memory_batches(model, list(map(len, sentences)), where):
-        word_ids, lengths = padded([sentences[place] for place in places], model.device)
+        word_ids, lengths = pad([sentences[place] for place in places], model.device)
         if not isinstance(model, GenerativeModel):
             result[places] = model.objective(word_ids, lengths).cpu().numpy()
             continue

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from ramify.drawing.measure import is_right_to_left
-from ramify.drawing.svg import STYLE, Picture, framed, shade, shown
+from ramify.drawing.svg import STYLE, Picture, escaped, framed, shade
 from ramify.version import VERSION
 
 _LEGEND = (
@@ -54,16 +54,16 @@ def page(entries: Iterable[Entry]) -> Iterator[str]:
     )
     for number, entry in enumerate(entries, 1):
         yield "\n".join(_article(number, entry))
-    yield f'</main><footer><p class="soft">Made by ramify {shown(VERSION)}.</p></footer></body></html>'
+    yield f'</main><footer><p class="soft">Made by ramify {escaped(VERSION)}.</p></footer></body></html>'
 
 
 def _article(number: int, entry: Entry) -> Iterator[str]:
     direction = "rtl" if is_right_to_left(entry.words) else "ltr"
-    yield f'<article><h2>{number:,}. <bdi dir="{direction}">{shown(entry.text)}</bdi></h2>'
-    yield from (f'<p class="soft">{shown(remark)}</p>' for remark in entry.remarks)
+    yield f'<article><h2>{number:,}. <bdi dir="{direction}">{escaped(entry.text)}</bdi></h2>'
+    yield from (f'<p class="soft">{escaped(remark)}</p>' for remark in entry.remarks)
     if entry.tree is not None:
         yield _wide(entry.tree, direction)
-        yield f'<details><summary>Brackets</summary><pre dir="ltr">{shown(entry.brackets)}</pre></details>'
+        yield f'<details><summary>Brackets</summary><pre dir="ltr">{escaped(entry.brackets)}</pre></details>'
     if entry.chart is not None:
         yield f'<details><summary>Posteriors of all spans</summary><p class="soft">{_CHART}</p>'
         yield f"{_wide(entry.chart, direction)}</details>"

@@ -1,4 +1,4 @@
-"""How wide a text is and which way it runs, judged by its characters: there are no font files to ask."""
+"""How wide a text is and which way it runs, estimated from its characters, because no font files are available."""
 
 from __future__ import annotations
 

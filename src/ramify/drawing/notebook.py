@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nltk import Tree
 
 
-def shown_in_notebooks(parse: Parse) -> Tree:
+def notebook_tree(parse: Parse) -> Tree:
     """The parse as a tree of NLTK. Notebooks draw it and its subtrees as they are then, whatever was changed in them.
 
     They are ordinary trees of NLTK, which compares classes: those of a subclass would not equal the user's own.

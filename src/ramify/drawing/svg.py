@@ -15,7 +15,7 @@ from ramify.drawing.measure import runs_right_to_left
 from ramify.drawing.nodes import DrawnTree, Node
 from ramify.printing import printable
 
-VERTICAL_BEYOND = 25
+MAX_HORIZONTAL_WORDS = 25
 """Words from which on, where the layout is not chosen, a sentence is drawn with one word per line"""
 STYLE = """\
 .ramify { font-family: "Noto Sans", "Helvetica Neue", Arial, "Liberation Sans", system-ui, sans-serif; }
@@ -64,7 +64,7 @@ class Picture:
 
 def layout_for(words: int, layout: Layout | None = None) -> Layout:
     """The layout that was chosen or, if none was, the one that suits this number of words."""
-    return layout or ("vertical" if words > VERTICAL_BEYOND else "horizontal")
+    return layout or ("vertical" if words > MAX_HORIZONTAL_WORDS else "horizontal")
 
 
 def picture(tree: DrawnTree, layout: Layout = "horizontal") -> Picture:
@@ -95,12 +95,12 @@ def frame(width: float, height: float, title: str, content: str) -> str:
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="ramify" {size} direction="ltr" role="img" '
-        f'aria-label="{shown(title)}">\n'
+        f'aria-label="{escaped(title)}">\n'
         f'<rect class="paper" width="100%" height="100%"/>\n{content}\n</svg>'
     )
 
 
-def shown(text: str) -> str:
+def escaped(text: str) -> str:
     """Text for any place in XML or HTML, in quotes too."""
     return escape(printable(text))
 
@@ -116,7 +116,7 @@ def shade(posterior: float) -> str:
 def text_element(x: float, y: float, text: str, css: str, anchor: str, right_to_left: bool, size: float) -> str:
     """A text whose left end, middle or right end (`anchor`) is at x, in its own direction or, without one, as given."""
     attributes = "".join(f' {name}="{value}"' for name, value in direction_of(text, anchor, right_to_left).items())
-    return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{attributes}>{shown(text)}</text>'
+    return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}" font-size="{size:g}"{attributes}>{escaped(text)}</text>'
 
 
 def direction_of(text: str, anchor: str, right_to_left: bool) -> dict[str, str]:
@@ -128,7 +128,7 @@ def direction_of(text: str, anchor: str, right_to_left: bool) -> dict[str, str]:
     return {"text-anchor": at} | ({"direction": "rtl"} if reversed_ else {})
 
 
-def in_brief(words: Sequence[str]) -> str:
+def abbreviated(words: Sequence[str]) -> str:
     """The words, without those in the middle where they are too long to be shown."""
     text = " ".join(words)
     if len(text) <= _LONGEST_SHOWN:
@@ -163,7 +163,7 @@ def _lines(placed: Placed) -> Iterator[str]:
 def _nodes(placed: Placed) -> Iterator[str]:
     tree = placed.tree
     for node, box in zip(tree.nodes, placed.boxes, strict=True):
-        lines = "\n".join(shown(line) for line in _about(node, tree.words))
+        lines = "\n".join(escaped(line) for line in _about(node, tree.words))
         yield f"<g><title>{lines}</title>{_pill(node, box)}{_text(node, box, placed)}</g>"
 
 
@@ -232,7 +232,7 @@ def _about(node: Node, words: Sequence[str]) -> Iterator[str]:
     if node.kind == "word":
         yield node.text
         return
-    yield f"{node.text}: {in_brief(words[node.start : node.end])}"
+    yield f"{node.text}: {abbreviated(words[node.start : node.end])}"
     if node.posterior is not None:
         yield f"posterior of the span {node.posterior:.3f}"
     if node.symbol_posterior is not None:

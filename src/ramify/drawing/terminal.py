@@ -15,7 +15,7 @@ from ramify.drawing.nodes import head_word_of
 if TYPE_CHECKING:
     from nltk import Tree
 
-WIDEST = 16
+MAX_LABEL_WIDTH = 16
 """Columns of a terminal that a label or word takes before it continues on the next line"""
 _FIRST_STAND_IN = 0xF0000
 _STAND_INS = re.compile("(([\U000f0000-\U0010fffd])\\2*)")
@@ -66,7 +66,7 @@ def _pieces(text: str) -> list[str]:
     pieces, width = [""], 0
     for letter in text:
         width += cell_len(letter)
-        if width > WIDEST:
+        if width > MAX_LABEL_WIDTH:
             pieces.append("")
             width = cell_len(letter)
         pieces[-1] += letter

@@ -14,11 +14,11 @@ from ramify.evaluation.spans import Spans
 
 SHORTEST = 3
 """A sentence of two words has only one tree."""
-FEWEST_SENTENCES = 20
+MIN_SENTENCES = 20
 """Below this many sentences nothing is said about collapse."""
-NEARLY = 90.0
+COLLAPSED_F1 = 90.0
 """A parser whose S-F1 against left or right branching is at least this high collapsed."""
-FAR = 0.6
+LOW_AGREEMENT = 0.6
 """So did a parser that agrees with the others less than this share of what is usual among at least three."""
 BRANCHING = ("left", "right")
 
@@ -62,18 +62,19 @@ class MemberAgreement:
 
     def collapsed(self) -> dict[str, str]:
         """The parsers that should not vote, by name, with the reason."""
-        if self.sentences < FEWEST_SENTENCES:
+        if self.sentences < MIN_SENTENCES:
             return {}
         found, table = {}, self.table
         with_others = self.with_others()
-        usual = median(with_others)
+        typical = median(with_others)
         for row, name in enumerate(self.names):
             for column, branching in enumerate(BRANCHING, start=len(self.names) + 1):
-                if table[row, column] >= NEARLY:
+                if table[row, column] >= COLLAPSED_F1:
                     found[name] = f"its trees are nearly {branching} branching (S-F1 {table[row, column]:.1f})"
-            if with_others[row] < FAR * usual:  # never of two, who agree equally with each other
+            if with_others[row] < LOW_AGREEMENT * typical:  # never of two, who agree equally with each other
                 found.setdefault(
-                    name, f"its agreement with the others is low (S-F1 {with_others[row]:.1f}, usual {usual:.1f})"
+                    name,
+                    f"its agreement with the others is low (S-F1 {with_others[row]:.1f}, usual {typical:.1f})",
                 )
         return found
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from ramify.corpus.brackets import read_brackets
-from ramify.corpus.cleaning import is_unspoken, keep_leaves, normalise
+from ramify.corpus.cleaning import has_no_letters, keep_leaves, normalise
 from ramify.corpus.conllu import read_conllu
-from ramify.corpus.lines import LineReader, decoded_lines, opened
-from ramify.corpus.tree import UNTAGGED, Parse, parse_from
+from ramify.corpus.lines import LineReader, open_input, read_text_lines
+from ramify.corpus.tree import UNTAGGED, Parse, make_parse
 from ramify.corpus.vocabulary import UNKNOWN
 from ramify.errors import RamifyError
-from ramify.evaluation.gold import SHORTEST, Gold, Prediction, unlabelled
+from ramify.evaluation.gold import SHORTEST, Gold, Prediction, unlabelled_parse
 
 _SPELLINGS = {
     "-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}",
@@ -58,25 +58,25 @@ def read_prediction(file: str | Path, gold: Gold, system: str | None = None) -> 
     """The trees of a file, one for each gold sentence, or for each of those with words, or with two words."""
     path = Path(file)
     misfits = []
-    for trees in ways_to_read(path):
+    for trees in possible_readings(path):
         try:
-            return _aligned(trees, gold, path, system or str(path))
+            return _align(trees, gold, path, system or str(path))
         except _MisfitError as misfit:
             misfits.append(misfit)
     raise RamifyError(str(max(misfits, key=lambda misfit: misfit.fitting)))
 
 
-def ways_to_read(path: Path) -> list[Iterator[ReadTree]]:
+def possible_readings(path: Path) -> list[Iterator[ReadTree]]:
     """The trees of a file, read in each way that is possible: with labels and without, as JSON, or from CoNLL-U."""
-    with opened(path) as raw:
+    with open_input(path) as raw:
         reader = LineReader(raw, str(path))
         kind = reader.guessed_kind()
-        lines = list(decoded_lines(reader, str(path)))
+        lines = list(read_text_lines(reader, str(path)))
     if kind == "conllu":
         return [_conllu_trees(lines, str(path))]
     if next((line for line in lines if not line.isspace()), "").lstrip().startswith("{"):
         return [_json_trees(lines, str(path))]
-    # Without labels `(the dog)` looks like a leaf, so only the words of the sentences tell which way to read.
+    # Without labels `(the dog)` looks like a leaf, so only the words of the sentences show which reading is right.
     return [_trees(lines, str(path), labelled) for labelled in (True, False)]
 
 
@@ -89,7 +89,7 @@ def _trees(lines: Iterable[str], source: str, labelled: bool) -> Iterator[ReadTr
             line_number += 1
             yield line if labelled else line.replace("(", "(X ")
 
-    # The reader asks for no further line before it has given the tree.
+    # The reader takes no further line before it has yielded the tree.
     for parse in read_brackets(counted(), source):
         yield ReadTree(parse if labelled else _without_labels(parse), line_number)
 
@@ -130,7 +130,7 @@ def _parse_of(record: Any) -> Parse:
     for i, j, label in found:
         if not (type(i) is int and type(j) is int and 0 <= i < j <= len(words) and isinstance(label, str)):
             raise ValueError("no constituent")
-    parse = parse_from(words, tags, [(i, j) for i, j, _ in found], [label for *_, label in found])
+    parse = make_parse(words, tags, [(i, j) for i, j, _ in found], [label for *_, label in found])
     ends = [len(words)]
     for start, end in parse.spans.tolist():
         while ends[-1] <= start:
@@ -144,15 +144,15 @@ def _parse_of(record: Any) -> Parse:
 def _without_labels(parse: Parse) -> Parse:
     """Brackets alone; one right inside another, as in `((the dog))`, says nothing without a label."""
     spans = list(dict.fromkeys(map(tuple, parse.spans.tolist())))
-    return unlabelled(parse.words, np.array(spans, dtype=np.int32).reshape(-1, 2))
+    return unlabelled_parse(parse.words, np.array(spans, dtype=np.int32).reshape(-1, 2))
 
 
-def _aligned(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> Prediction:
+def _align(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> Prediction:
     try:
         found = list(trees)
     except RamifyError as error:
         raise _MisfitError(str(error), -1) from error
-    places = places_of(len(found), gold)
+    places = predicted_sentences(len(found), gold)
     count = (
         f"the file has {len(found)} trees, but {gold.corpus.source} has {len(gold.corpus)}, "
         f"{len(gold.parses)} of them to be scored"
@@ -161,9 +161,9 @@ def _aligned(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> 
     words: dict[int, Parse] = {}
     for number, (tree, place) in enumerate(zip(found, places, strict=False)):
         target = gold.corpus.parses[place]
-        is_word = gold.rule.which_are_words(target.tags)
+        is_word = gold.rule.word_mask(target.tags)
         try:
-            keep, present = matching(tree.parse.words, target.words, is_word)
+            keep, present = align_tokens(tree.parse.words, target.words, is_word)
         except ValueError as error:
             also = "" if len(found) == len(places) else f", and {count}"
             raise _MisfitError(
@@ -180,10 +180,10 @@ def _aligned(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> 
     return Prediction(system, [words[place] for place in gold.places], whole=list(whole.values()))
 
 
-def places_of(predicted: int, gold: Gold) -> Sequence[int]:
+def predicted_sentences(predicted: int, gold: Gold) -> Sequence[int]:
     """Which sentences that number of predictions is of: all, those with words, with two words, or those scored."""
-    words = [sum(gold.rule.which_are_words(parse.tags)) for parse in gold.corpus.parses]
-    # Each of these holds the next, so their numbers tell them apart.
+    words = [sum(gold.rule.word_mask(parse.tags)) for parse in gold.corpus.parses]
+    # Each of these contains the next, so their sizes identify them.
     choices: list[Sequence[int]] = [
         range(len(words)),
         [place for place, length in enumerate(words) if length > 0],
@@ -193,14 +193,14 @@ def places_of(predicted: int, gold: Gold) -> Sequence[int]:
     return min(choices, key=lambda places: abs(len(places) - predicted))
 
 
-def matching(
+def align_tokens(
     predicted: Sequence[str], gold: Sequence[str], is_word: Sequence[bool]
 ) -> tuple[Sequence[bool], Sequence[bool]]:
     """Which predicted and which gold tokens are in both sentences; every gold word must be.
 
     Raises ValueError with the first difference.
     """
-    ours, theirs = [comparable(word) for word in gold], [comparable(word) for word in predicted]
+    ours, theirs = [comparison_form(word) for word in gold], [comparison_form(word) for word in predicted]
     for present in (is_word, [True] * len(ours)):
         if _same_words(theirs, list(compress(ours, present))):
             return [True] * len(theirs), present
@@ -214,7 +214,7 @@ def matching(
             found.append(True)
         elif expected is not None and not is_word[len(found)]:
             found.append(False)
-        elif upcoming is not None and is_unspoken(upcoming):
+        elif upcoming is not None and has_no_letters(upcoming):
             keep.append(False)
         elif upcoming is None:
             raise ValueError(f"it ends before the gold word {gold[len(found)]!r}")
@@ -228,7 +228,7 @@ def matching(
 
 
 def _words_in_common(predicted: Iterable[str], gold: Iterable[str]) -> int:
-    ours, theirs = (Counter(map(comparable, words)) for words in (gold, predicted))
+    ours, theirs = (Counter(map(comparison_form, words)) for words in (gold, predicted))
     return (ours & theirs).total()
 
 
@@ -240,6 +240,6 @@ def _same(predicted: str, gold: str) -> bool:
     return predicted in (gold, UNKNOWN)
 
 
-def comparable(word: str) -> str:
+def comparison_form(word: str) -> str:
     """`word` as it is compared: lower case, numbers as `n`, brackets, quotes and slashes in one spelling."""
     return normalise(_SPELLING.sub(lambda found: _SPELLINGS[found.group()], word.lower())).lower()

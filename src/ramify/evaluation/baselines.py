@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
-from ramify.evaluation.gold import Gold, Prediction, unlabelled
+from ramify.evaluation.gold import Gold, Prediction, unlabelled_parse
 from ramify.evaluation.spans import Spans
 
 RANDOM_RUNS = 5
@@ -85,7 +85,7 @@ def baseline_predictions(
         rng = np.random.default_rng([seed, run])
         parses = []
         for parse in gold.parses:
-            parses.append(unlabelled(parse.words, BASELINES[name](parse, rng)))
+            parses.append(unlabelled_parse(parse.words, BASELINES[name](parse, rng)))
             on_sentence()
         predictions.append(Prediction(system, parses))
     return predictions

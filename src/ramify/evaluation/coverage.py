@@ -95,7 +95,7 @@ class Coverage:
     def figures(self) -> str:
         """The two other perplexities, in words."""
         named = {"with spelling": self.perplexity_with_spelling, "of known words": self.perplexity_of_known_words}
-        return ", ".join(f"{name} {shown(found)}" for name, found in named.items() if found is not None)
+        return ", ".join(f"{name} {format_perplexity(found)}" for name, found in named.items() if found is not None)
 
 
 def _sum(first: float | None, second: float | None) -> float | None:
@@ -114,6 +114,6 @@ def are_comparable(coverages: Iterable[Coverage | None]) -> bool:
     return len(events) <= 1
 
 
-def shown(perplexity: float) -> str:
+def format_perplexity(perplexity: float) -> str:
     """A perplexity as it is printed."""
     return f"{perplexity:,.1f}" if math.isfinite(perplexity) else "inf"

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.corpus.conllu import UNSPECIFIED
-from ramify.corpus.reading import TEXT_WORDS, kind_of, read_dependencies
+from ramify.corpus.reading import TEXT_WORDS, guess_file_kind, read_dependencies
 from ramify.errors import RamifyError
-from ramify.evaluation.alignment import matching, places_of
-from ramify.evaluation.gold import SHORTEST, Gold, scored
-from ramify.evaluation.report import failures_of_any, mean
+from ramify.evaluation.alignment import align_tokens, predicted_sentences
+from ramify.evaluation.evaluation import failures_in_any_run, mean
+from ramify.evaluation.gold import SHORTEST, Gold, gold_from_corpus
 from ramify.evaluation.scores import LENGTHS, percent, range_name
 
 Heads = NDArray[np.int64]
@@ -48,7 +48,7 @@ class GoldHeads:
 def load_gold_heads(file: str | Path, longest: int | None = None) -> GoldHeads:
     """A file in CoNLL-U to score heads with, of the sentences of two to `longest` words."""
     corpus, sentences = read_dependencies(file)
-    gold = scored(corpus, TEXT_WORDS, longest)
+    gold = gold_from_corpus(corpus, TEXT_WORDS, longest)
     heads = [
         without_punctuation(sentences[place].head_numbers(), _is_word(gold, place)) for place in range(len(sentences))
     ]
@@ -57,7 +57,7 @@ def load_gold_heads(file: str | Path, longest: int | None = None) -> GoldHeads:
 
 
 def _is_word(gold: Gold, place: int) -> list[bool]:
-    return gold.rule.which_are_words(gold.corpus.parses[place].tags)
+    return gold.rule.word_mask(gold.corpus.parses[place].tags)
 
 
 def without_punctuation(heads: Sequence[int], is_word: Sequence[bool]) -> Heads:
@@ -122,18 +122,18 @@ def read_head_prediction(file: str | Path, gold: GoldHeads, system: str | None =
     It may have the gold punctuation, other punctuation or none; the gold words must all be there.
     """
     path = Path(file)
-    if kind_of(path) != "conllu":
+    if guess_file_kind(path) != "conllu":
         raise RamifyError(
             f"{path}: this file is not CoNLL-U and has no heads; give CoNLL-U, or bracketed trees as gold."
         )
     corpus, sentences = read_dependencies(path)
     words = gold.words
-    places = places_of(len(sentences), words)
+    places = predicted_sentences(len(sentences), words)
     found: dict[int, Heads] = {}
     for sentence, place in zip(sentences, places, strict=False):
         is_word = _is_word(words, place)
         try:
-            keep, present = matching(sentence.forms, words.corpus.parses[place].words, is_word)
+            keep, present = align_tokens(sentence.forms, words.corpus.parses[place].words, is_word)
         except ValueError as error:
             raise RamifyError(
                 f"{sentence.where}: {error} (sentence {place + 1} of {words.corpus.source}); give the same sentences "
@@ -164,10 +164,10 @@ class HeadScores:
     def of(cls, gold: Sequence[Heads], predicted: Sequence[Heads]) -> HeadScores:
         """The scores of these sentences."""
         directed = undirected = words = 0
-        for right, given in zip(gold, predicted, strict=True):
-            same = right == given
+        for right, guess in zip(gold, predicted, strict=True):
+            same = right == guess
             # The predicted head depends on the word instead: the same arc the other way round.
-            reversed_ = (given > 0) & (right[given - 1] == np.arange(1, len(right) + 1))
+            reversed_ = (guess > 0) & (right[guess - 1] == np.arange(1, len(right) + 1))
             directed += int(same.sum())
             undirected += int((same | reversed_).sum())
             words += len(right)
@@ -225,7 +225,7 @@ def mean_of_head_runs(runs: Sequence[HeadEvaluation], system: str, best: str | N
     return replace(
         found,
         system=system,
-        failures=failures_of_any([run.failures for run in runs]),
+        failures=failures_in_any_run([run.failures for run in runs]),
         run_directed=tuple(run.scores.directed for run in runs) if len(runs) > 1 else (),
         best_by_dev_likelihood=best,
     )

@@ -52,10 +52,10 @@ def evalb(pairs: Iterable[tuple[Parse, Parse]]) -> dict[str, EvalbScores]:
     """
     rows, short = [], []
     for gold, predicted in pairs:
-        keep = PUNCTUATION.which_are_words(gold.tags)
+        keep = PUNCTUATION.word_mask(gold.tags)
         if any(keep):
             rows.append(_counts(keep_leaves(gold, keep), keep_leaves(predicted, keep)))
-            short.append(sum(_TRACES.which_are_words(gold.tags)) <= CUT_LENGTH)
+            short.append(sum(_TRACES.word_mask(gold.tags)) <= CUT_LENGTH)
     table = np.array(rows, dtype=np.int64).reshape(-1, 6)
     chosen = {"all": table, f"up to {CUT_LENGTH}": table[np.array(short, dtype=bool)]}
     return {name: _summary(part) for name, part in chosen.items() if len(part)}

@@ -9,11 +9,11 @@ Failure = Literal["no derivation", "too long", "constraints"]
 """Why a sentence of two words or more has no parse: the grammar cannot derive it, it is longer than the limit or
 than the free memory allows, or no tree of the grammar meets its constraints"""
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 """How many sentences are named for each reason"""
 
 
-def by_reason(failures: Iterable[Failure | None], names: Iterable[int]) -> dict[str, tuple[int, ...]]:
+def group_by_reason(failures: Iterable[Failure | None], names: Iterable[int]) -> dict[str, tuple[int, ...]]:
     """The names of the sentences that have no parse, by reason."""
     found: dict[str, list[int]] = {}
     for failure, name in zip(failures, names, strict=True):
@@ -22,18 +22,18 @@ def by_reason(failures: Iterable[Failure | None], names: Iterable[int]) -> dict[
     return {reason: tuple(of) for reason, of in found.items()}
 
 
-def failures_told(counts: Mapping[str, int], named: Mapping[str, Sequence[object]], sentences: int) -> str:
+def describe_failures(counts: Mapping[str, int], named: Mapping[str, Sequence[object]], sentences: int) -> str:
     """Such as `2 of 100 sentences have no parse: no derivation 2 (line 4; line 9).`"""
     reasons = []
     for reason, count in counts.items():
-        names = "; ".join(map(str, named[reason][:MOST_NAMED]))
-        more = "; ..." if count > len(named[reason][:MOST_NAMED]) and names else ""
+        names = "; ".join(map(str, named[reason][:MAX_NAMED]))
+        more = "; ..." if count > len(named[reason][:MAX_NAMED]) and names else ""
         reasons.append(f"{reason} {count:,}" + (f" ({names}{more})" if names else ""))
     failed = sum(counts.values())
     verb = "has" if failed == 1 else "have"
     return f"{failed:,} of {sentences:,} sentence{'s' * (sentences != 1)} {verb} no parse: {', '.join(reasons)}."
 
 
-def log_space_told(sentences: int) -> str:
+def describe_log_space(sentences: int) -> str:
     """That numbers underflowed."""
     return f"Sentences computed in log space because of underflow in float32: {sentences:,}."

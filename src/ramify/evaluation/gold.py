@@ -99,10 +99,10 @@ def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest:
         raise RamifyError(f"{corpus.source}: contains heads in CoNLL-U, not trees; give a file of bracketed trees.")
     if not corpus.has_trees:
         raise RamifyError(f"{corpus.source}: contains no trees to score against; give a file of bracketed trees.")
-    return scored(corpus, rule or word_rule_for(corpus), longest)
+    return gold_from_corpus(corpus, rule or word_rule_for(corpus), longest)
 
 
-def scored(corpus: Corpus, rule: WordRule, longest: int | None = None) -> Gold:
+def gold_from_corpus(corpus: Corpus, rule: WordRule, longest: int | None = None) -> Gold:
     """A corpus of which the sentences of two to `longest` words are to be scored."""
     if longest is not None and longest < SHORTEST:
         raise RamifyError(f"longest is {longest}, but a sentence with a tree has {SHORTEST} words or more.")
@@ -117,6 +117,6 @@ def scored(corpus: Corpus, rule: WordRule, longest: int | None = None) -> Gold:
     return Gold(corpus, rule, [cleaned[place] for place in places], places, longest)
 
 
-def unlabelled(words: Sequence[str], spans: Spans) -> Parse:
+def unlabelled_parse(words: Sequence[str], spans: Spans) -> Parse:
     """A tree of which only the brackets are known."""
     return Parse(tuple(words), (UNTAGGED,) * len(words), spans, ("",) * len(spans))

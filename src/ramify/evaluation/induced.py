@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log2
 
-from ramify.corpus.cleaning import normalise, numbers_as_n
+from ramify.corpus.cleaning import normalise, replace_numbers
 from ramify.corpus.tree import UNTAGGED, Parse
 from ramify.errors import RamifyError
 from ramify.evaluation.labels import shared_constituents
@@ -44,14 +44,14 @@ class Phrases:
     def typical(self, count: int = 10) -> list[tuple[str, int]]:
         """The most frequent constituents; of equally frequent ones those with the most usual first and last words.
 
-        Numbers are `N`, capitals stay, because these tell where a sentence begins.
+        Numbers are `N`; capitals stay, because they show where a sentence begins.
         """
-        found, usual = Counter[str](), {}
+        found, typicality = Counter[str](), {}
         for words, times in self.constituents.items():
-            shown = " ".join(map(numbers_as_n, words))
+            shown = " ".join(map(replace_numbers, words))
             found[shown] += times
-            usual[shown] = self.first_words[normalise(words[0])] * self.last_words[normalise(words[-1])]
-        order = sorted(found, key=lambda shown: (-found[shown], -usual[shown], len(shown), shown))
+            typicality[shown] = self.first_words[normalise(words[0])] * self.last_words[normalise(words[-1])]
+        order = sorted(found, key=lambda shown: (-found[shown], -typicality[shown], len(shown), shown))
         return [(shown, found[shown]) for shown in order[:count]]
 
 
@@ -120,7 +120,7 @@ class Induced:
     @property
     def gold_labels(self) -> dict[str, Counts]:
         """The same table by nonterminal: for each the gold labels of its correctly predicted constituents."""
-        return {nonterminal: most_frequent(row) for nonterminal, row in by_nonterminal(self.alignment).items()}
+        return {nonterminal: most_frequent(row) for nonterminal, row in transpose_alignment(self.alignment).items()}
 
     @property
     def purity(self) -> float | None:
@@ -133,7 +133,7 @@ class Induced:
         return label_entropy(self.alignment) if self.first_words else None
 
     def subtypes(self, words: int = 5) -> dict[str, list[Subtype]]:
-        """For each gold label that several nonterminals divide these, with the first words that tell them apart."""
+        """For each gold label that several nonterminals share: these, with the first words that distinguish them."""
         by_label: dict[str, dict[str, Counter[str]]] = {label: {} for label in self.alignment}
         for (label, nonterminal), found in self.first_words.items():
             by_label[label][nonterminal] = found
@@ -166,7 +166,7 @@ def count_induced(predicted: Iterable[Parse], gold: Iterable[Parse] | None = Non
     return induced
 
 
-def by_nonterminal(alignment: Mapping[str, Mapping[str, int]]) -> dict[str, Counts]:
+def transpose_alignment(alignment: Mapping[str, Mapping[str, int]]) -> dict[str, Counts]:
     """The table of an alignment, rows and columns exchanged."""
     table: dict[str, Counts] = {}
     for label, row in alignment.items():
@@ -177,13 +177,13 @@ def by_nonterminal(alignment: Mapping[str, Mapping[str, int]]) -> dict[str, Coun
 
 def purity(alignment: Mapping[str, Mapping[str, int]]) -> float:
     """The share, from 0 to 1, of correct constituents whose label is the one their nonterminal goes with most."""
-    rows = by_nonterminal(alignment).values()
+    rows = transpose_alignment(alignment).values()
     return sum(max(row.values()) for row in rows) / _total(rows)
 
 
 def label_entropy(alignment: Mapping[str, Mapping[str, int]]) -> float:
-    """H(gold label | nonterminal) of correctly predicted constituents, in bits: 0 if nonterminals tell labels."""
-    rows = by_nonterminal(alignment).values()
+    """H(gold label | nonterminal) of correctly predicted constituents, in bits: 0 if nonterminals determine labels."""
+    rows = transpose_alignment(alignment).values()
     uncertainty = sum(-count * log2(count / sum(row.values())) for row in rows for count in row.values())
     return abs(uncertainty) / _total(rows)  # never -0.0
 

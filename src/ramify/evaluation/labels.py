@@ -57,7 +57,7 @@ def category(label: str) -> str:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well induced symbols tell the gold ones, in percent."""
+    """How well induced symbols predict the gold ones, in percent."""
 
     many_to_one: float
     """Accuracy when every induced symbol stands for the gold one it goes with most often"""

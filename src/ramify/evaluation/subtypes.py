@@ -1,4 +1,4 @@
-"""Which first words tell the nonterminals apart that divide one gold label.
+"""Which first words distinguish the nonterminals that share one gold label.
 
 The measure is the log-odds ratio with an informative Dirichlet prior, in standard deviations (Monroe, Colaresi and
 Quinn 2008): the odds of a word as the first of a nonterminal's constituents against its odds as the first of all the
@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import log, sqrt
 
-PRIOR = 10.0
+PRIOR_COUNT = 10.0
 """So many constituents with the label's own first words are added to either side."""
-LEAST_COUNT, LEAST_SHARE = 5, 0.02
+MIN_COUNT, MIN_SHARE = 5, 0.02
 """A nonterminal with fewer correctly predicted constituents of a label, or a smaller share, is not a subtype of it."""
-LEAST_WORD_COUNT = 2
-SIGNIFICANT = 1.645
+MIN_WORD_COUNT = 2
+MIN_DEVIATIONS = 1.645
 """Standard deviations: what chance alone exceeds once in twenty times."""
 
 
@@ -32,7 +32,7 @@ class Subtype:
     share: float
     """Of all of them, from 0 to 1"""
     first_words: tuple[tuple[str, int], ...]
-    """Those that tell it from the others, the clearest first, with how often each stands first; there may be none"""
+    """Those that distinguish it from the others, the most significant first, with their counts; may be empty"""
 
     def as_record(self) -> dict[str, object]:
         """In terms of JSON."""
@@ -49,7 +49,7 @@ def subtypes_of(first_words: Mapping[str, Counter[str]], words: int = 5) -> list
     large_enough = [
         nonterminal
         for nonterminal, found in first_words.items()
-        if found.total() >= LEAST_COUNT and found.total() >= LEAST_SHARE * total
+        if found.total() >= MIN_COUNT and found.total() >= MIN_SHARE * total
     ]
     large_enough.sort(key=lambda nonterminal: (-first_words[nonterminal].total(), nonterminal))
     return [
@@ -57,17 +57,17 @@ def subtypes_of(first_words: Mapping[str, Counter[str]], words: int = 5) -> list
             nonterminal,
             first_words[nonterminal].total(),
             first_words[nonterminal].total() / total,
-            tuple(telling_words(first_words[nonterminal], everything)[:words]),
+            tuple(distinctive_words(first_words[nonterminal], everything)[:words]),
         )
         for nonterminal in large_enough
     ]
 
 
-def telling_words(found: Counter[str], everything: Counter[str]) -> list[tuple[str, int]]:
+def distinctive_words(found: Counter[str], everything: Counter[str]) -> list[tuple[str, int]]:
     """The words significantly more frequent in `found` than in the rest of `everything`, the clearest first."""
-    scores = {word: log_odds(word, found, everything) for word, count in found.items() if count >= LEAST_WORD_COUNT}
-    telling = [word for word, score in scores.items() if score > SIGNIFICANT]
-    return [(word, found[word]) for word in sorted(telling, key=lambda word: (-scores[word], word))]
+    scores = {word: log_odds(word, found, everything) for word, count in found.items() if count >= MIN_WORD_COUNT}
+    significant = [word for word, score in scores.items() if score > MIN_DEVIATIONS]
+    return [(word, found[word]) for word in sorted(significant, key=lambda word: (-scores[word], word))]
 
 
 def log_odds(word: str, found: Counter[str], everything: Counter[str]) -> float:
@@ -75,9 +75,9 @@ def log_odds(word: str, found: Counter[str], everything: Counter[str]) -> float:
     total = everything.total()
     if everything[word] == total:  # the only word carries no information
         return 0.0
-    prior = PRIOR * everything[word] / total
+    prior = PRIOR_COUNT * everything[word] / total
     here = found[word] + prior
     elsewhere = everything[word] - found[word] + prior
-    odds_here = here / (found.total() + PRIOR - here)
-    odds_elsewhere = elsewhere / (total - found.total() + PRIOR - elsewhere)
+    odds_here = here / (found.total() + PRIOR_COUNT - here)
+    odds_elsewhere = elsewhere / (total - found.total() + PRIOR_COUNT - elsewhere)
     return log(odds_here / odds_elsewhere) / sqrt(1 / here + 1 / elsewhere)

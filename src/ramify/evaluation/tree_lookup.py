@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ramify.corpus.cleaning import is_unspoken, keep_leaves
+from ramify.corpus.cleaning import has_no_letters, keep_leaves
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
-from ramify.evaluation.alignment import ReadTree, comparable, matching, ways_to_read
+from ramify.evaluation.alignment import ReadTree, align_tokens, comparison_form, possible_readings
 from ramify.evaluation.spans import Spans
 
 Key = tuple[str, ...]
@@ -28,7 +28,7 @@ class TreeLookup:
         self._ways: list[dict[Key, list[Parse]]] = []
         """Read with labels and without; the first sentence that is found decides which way is right"""
         problems = []
-        for trees in ways_to_read(path):
+        for trees in possible_readings(path):
             try:
                 self._ways.append(_by_words(trees))
             except RamifyError as problem:
@@ -49,7 +49,7 @@ class TreeLookup:
         tree = trees[min(self._used[key], len(trees) - 1)]
         self._used[key] += 1
         try:
-            keep, _ = matching(tree.words, words, [True] * len(words))
+            keep, _ = align_tokens(tree.words, words, [True] * len(words))
         except ValueError as error:
             raise RamifyError(f"{self._path}: the tree for {sentence} does not match its words: {error}.") from error
         return keep_leaves(tree, keep).spans
@@ -63,4 +63,4 @@ def _by_words(trees: Iterable[ReadTree]) -> dict[Key, list[Parse]]:
 
 
 def _key(words: Iterable[str]) -> Key:
-    return tuple(word for word in map(comparable, words) if not is_unspoken(word))
+    return tuple(word for word in map(comparison_form, words) if not has_no_letters(word))

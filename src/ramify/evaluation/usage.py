@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MOST = 0.9
+CARRYING_SHARE = 0.9
 """The share of all occurrences that the symbols in `carrying` account for together"""
 
 
@@ -22,12 +22,7 @@ class Usage:
     carrying: int
     """The fewest symbols that account for 90 % of them"""
     entropy: float
-    """In bits; with k symbols used evenly it is log2 k"""
-
-    @property
-    def evenly(self) -> float:
-        """How many symbols used evenly would have this entropy."""
-        return float(2**self.entropy)
+    """In bits; log2 k if k symbols are used equally often"""
 
 
 def usage(symbols: Iterable[str]) -> Usage | None:
@@ -38,7 +33,7 @@ def usage(symbols: Iterable[str]) -> Usage | None:
         return None
     entropy = -sum(count / total * math.log2(count / total) for count in counts)
     seen = carrying = 0
-    while seen < MOST * total - 1e-9 * total:  # nine of ten are 90 %, whatever 0.9 is rounded to
+    while seen < CARRYING_SHARE * total - 1e-9 * total:  # nine of ten are 90 %, whatever 0.9 is rounded to
         seen += counts[carrying]
         carrying += 1
     return Usage(total, len(counts), carrying, entropy + 0.0)

@@ -12,7 +12,7 @@ from ramify.corpus.parquet_rows import ParquetRow, pyarrow
 from ramify.corpus.sentence import Sentence
 from ramify.errors import RamifyError, shortened
 from ramify.parser.analysis import Analysis
-from ramify.parser.rows import check_names
+from ramify.parser.kept_columns import check_names
 
 ROW_GROUP = 8192
 """Sentences that are written together"""
@@ -48,8 +48,8 @@ def write_parquet(
                 )
                 writer = _writer(handle, schema)
             ours = arrow.Table.from_pylist([record for _, (_, record) in group], own)
-            theirs = columns.of(sentences, [number for number, _ in group])
-            writer.write_table(arrow.table([*theirs, *ours.columns], schema=schema))
+            columns_now = columns.of(sentences, [number for number, _ in group])
+            writer.write_table(arrow.table([*columns_now, *ours.columns], schema=schema))
     finally:
         if writer is not None:
             writer.close()

@@ -22,7 +22,7 @@ from spacy.tokens import Doc
 from spacy.util import minibatch, raise_error
 
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.naming import CONFIG, check_model, resolve
+from ramify.model_names import CONFIG, check_model, resolve
 from ramify.storage.model_files import CHECKPOINT, FOCUS
 
 if TYPE_CHECKING:

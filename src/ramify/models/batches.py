@@ -18,12 +18,12 @@ WordIds = NDArray[np.int64]
 
 CHART_BYTES = 256 * 2**20
 """How large the charts of one batch may grow, roughly; a single longer sentence may exceed it."""
-FEWEST_SENTENCES, MOST_SENTENCES = 4, 64
-SLOW = 90.0
+MIN_SENTENCES, MAX_SENTENCES = 4, 64
+SLOW_SECONDS = 90.0
 """A sentence that is expected to take more seconds is announced."""
 
 
-def padded(sentences: Sequence[WordIds], device: torch.device) -> tuple[Tensor, Tensor]:
+def pad(sentences: Sequence[WordIds], device: torch.device) -> tuple[Tensor, Tensor]:
     """Word numbers (B, N), zero after each sentence's end, and the lengths (B,)."""
     lengths = torch.tensor([len(words) for words in sentences])
     word_ids = np.zeros((len(sentences), int(lengths.max())), dtype=np.int64)
@@ -71,20 +71,20 @@ def peak_bytes(model: Model, lengths: Sequence[int], cores: int) -> int:
 
     As many batches as there are cores are parsed at a time, but only as many as fit into `CHART_BYTES` together.
     """
-    batches = memory_batches(model, lengths, most=few_at_once(len(lengths)))
+    batches = memory_batches(model, lengths, most=max_batch_size(len(lengths)))
     needed = sorted((model.working_bytes([lengths[place] for place in places]) for places in batches), reverse=True)
     if not needed:
         return 0
     return max(needed[0], min(sum(needed[:cores]), CHART_BYTES)) + sum(4 * (length + 1) ** 2 for length in lengths)
 
 
-def few_at_once(sentences: int) -> int:
+def max_batch_size(sentences: int) -> int:
     """How large the batches of that many sentences are to be, so that every core gets some; the same for all cores."""
-    return min(max(-(-sentences // 4), FEWEST_SENTENCES), MOST_SENTENCES)
+    return min(max(-(-sentences // 4), MIN_SENTENCES), MAX_SENTENCES)
 
 
 def memory_batches(
-    grammar: Model, lengths: Sequence[int], where: Sequence[str] = (), most: int = MOST_SENTENCES
+    grammar: Model, lengths: Sequence[int], where: Sequence[str] = (), most: int = MAX_SENTENCES
 ) -> Iterator[list[int]]:
     """Places of the sentences that have words, shortest first, cut into batches whose charts stay within `CHART_BYTES`.
 
@@ -98,7 +98,7 @@ def memory_batches(
             batch = []
         batch.append(place)
         seconds = grammar.expected_seconds(lengths[place])
-        if seconds > SLOW:
+        if seconds > SLOW_SECONDS:
             warnings.warn(
                 f"{where[place] + ': ' if where and where[place] else ''}a sentence of {lengths[place]:,} words will "
                 f"take about {seconds / 60:.0f} minutes.",

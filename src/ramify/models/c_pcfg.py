@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ramify.models.compound import LATENT
+from ramify.models.compound import LATENT_SIZE
 from ramify.models.n_pcfg import NPCFG
 
 
@@ -23,6 +23,6 @@ class CPCFG(NPCFG):
         words: int,
         embedding: int = 256,
         gain: float = 1.0,
-        latent: int = LATENT,
+        latent: int = LATENT_SIZE,
     ) -> None:
         super().__init__(nonterminals, preterminals, words, embedding, gain, latent)

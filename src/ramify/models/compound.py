@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-LATENT = 64
+LATENT_SIZE = 64
 """Size of z, as in Kim et al."""
 ENCODER_SIZE = 512
 """Of the word embeddings and of each direction's state, as in Kim et al."""

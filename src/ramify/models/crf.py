@@ -15,13 +15,13 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ramify.errors import RamifyError
 from ramify.models.base import Model
-from ramify.models.networks import dropped_out
+from ramify.models.networks import apply_dropout
 from ramify.structures.bracketings import Bracketings
 from ramify.structures.distribution import Marginals
 
-INITIAL = 0.1
+INITIAL_RANGE = 0.1
 """All parameters start out uniform between minus this and this"""
-BINARY = 1e-3
+BINARY_TOLERANCE = 1e-3
 """How far, in proportion, the posteriors of a sentence's spans may be from summing to the spans of a binary tree"""
 
 
@@ -51,7 +51,7 @@ class CRF(Model):
         )
         self.hidden, self.score = nn.Linear(2 * width, width), nn.Linear(width, 1, bias=False)
         for parameter in self.parameters():
-            nn.init.uniform_(parameter, -INITIAL, INITIAL)
+            nn.init.uniform_(parameter, -INITIAL_RANGE, INITIAL_RANGE)
 
     def forward(
         self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0
@@ -78,11 +78,11 @@ class CRF(Model):
         framed = word_ids.new_full((B, N + 2), self.words)
         framed[:, 1:-1] = word_ids
         framed[torch.arange(B, device=framed.device), lengths + 1] = self.words + 1
-        states, sizes = dropped_out(self.embedding(framed), dropout, noise), (lengths + 2).cpu()
+        states, sizes = apply_dropout(self.embedding(framed), dropout, noise), (lengths + 2).cpu()
         for layer in self.encoder:
             packed = pack_padded_sequence(states, sizes, batch_first=True, enforce_sorted=False)
             states, _ = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=N + 2)
-            states = dropped_out(states, dropout, noise)
+            states = apply_dropout(states, dropout, noise)
         forward, backward = states.chunk(2, -1)
         return torch.cat([forward[:, :-1], -backward[:, 1:]], -1)
 
@@ -147,6 +147,6 @@ def mean_posteriors(span_scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     is_taught = whole > 0
     posteriors = scores / torch.where(is_taught, whole, 1)[:, None, None]
     spans = lengths - 1
-    if bool((is_taught & ((posteriors.sum((1, 2)) - spans).abs() > BINARY * spans)).any()):
+    if bool((is_taught & ((posteriors.sum((1, 2)) - spans).abs() > BINARY_TOLERANCE * spans)).any()):
         raise RamifyError("A crf learns from binary trees, but a teacher has other trees; give binary ones.")
     return posteriors, is_taught

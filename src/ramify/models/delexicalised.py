@@ -14,7 +14,7 @@ from ramify.models.nbl_pcfg import NBLPCFG
 from ramify.structures.dense import DenseRules
 from ramify.structures.log_space import log
 
-LEVELS = 30
+MAX_DEPTH = 30
 """Symbols are counted down to this depth, as their expected number in whole derivations may be infinite."""
 BLOCK = 512
 """Words whose rules are made together."""
@@ -33,7 +33,7 @@ class Delexicalised:
 
 
 @torch.no_grad()
-def delexicalised(grammar: LexicalisedGrammar) -> Delexicalised:
+def delexicalise(grammar: LexicalisedGrammar) -> Delexicalised:
     """By expected counts of every symbol with every head word, level by level from the start symbol."""
     grammar = grammar.grammar if isinstance(grammar, WithWordTable) else grammar
     if not isinstance(grammar, NBLPCFG):
@@ -53,7 +53,7 @@ def delexicalised(grammar: LexicalisedGrammar) -> Delexicalised:
     words = emission[:, n:]  # (q, r)
     level = root * emission[:, :n]  # (q, n)
     phrases, tags = torch.zeros_like(level), level.new_zeros(q, grammar.preterminals)
-    for _ in range(LEVELS):
+    for _ in range(MAX_DEPTH):
         phrases += level
         by_component = torch.einsum("qa,qah->qh", level, components)
         below = by_component @ head_child.T + words @ (by_component.sum(0) * other_child.sum(0)).T  # (q, m)

@@ -13,7 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from ramify.models.base import Model
-from ramify.models.diora_charts import Cells, Chart, Weights, best_spans, filled, inside_plan, outside_plan, unit
+from ramify.models.diora_charts import (
+    Cells,
+    Chart,
+    Weights,
+    best_spans,
+    fill_chart,
+    inside_plan,
+    outside_plan,
+    unit_length,
+)
 from ramify.models.networks import initialise
 from ramify.structures.distribution import Marginals
 
@@ -117,16 +126,16 @@ class DIORA(Model):
         """
         leaves, energies = self._leaves(word_ids)
         N, B, _ = leaves.shape
-        inside = filled(inside_plan(N, leaves.device), leaves, energies, self.inside.weights())
-        given = torch.cat([inside[0], unit(self.root).expand(1, B, -1)])
-        given_energies = torch.cat([inside[1], energies[:1]])
+        inside = fill_chart(inside_plan(N, leaves.device), leaves, energies, self.inside.weights())
+        known = torch.cat([inside[0], unit_length(self.root).expand(1, B, -1)])
+        known_energies = torch.cat([inside[1], energies[:1]])
         plan = outside_plan(N, leaves.device)
-        both = filled(plan, given, given_energies, self.outside.weights())
+        both = fill_chart(plan, known, known_energies, self.outside.weights())
         begin = len(inside[0])
         return inside, (both[0][begin:], both[1][begin:])
 
     def _leaves(self, word_ids: Tensor) -> Cells:
-        vectors = unit(self.leaf(self.embedding(word_ids.T)).tanh())
+        vectors = unit_length(self.leaf(self.embedding(word_ids.T)).tanh())
         return vectors, vectors.new_zeros(vectors.shape[:2])
 
     @torch.no_grad()

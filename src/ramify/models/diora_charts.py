@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-TINY = 1e-8
+MIN_NORM = 1e-8
 """No vector is divided by a smaller length"""
 
 
@@ -121,22 +121,22 @@ class Options(NamedTuple):
 class Chart:
     """A cell per row, with its terms in the options that it is a part of, so that each is computed once."""
 
-    def __init__(self, plan: Plan, given: Tensor, energy: Tensor, weights: Weights) -> None:
+    def __init__(self, plan: Plan, known: Tensor, energy: Tensor, weights: Weights) -> None:
         """The chart whose first rows have the vectors (G, B, D) and the energies (G, B); the plan fills the others."""
-        G, B, D = given.shape
+        G, B, D = known.shape
         rows = plan[-1].rows.stop if plan else G
         self.weights = weights
-        self.vectors, self.scoring, self.first, self.second = (given.new_empty(rows, B, D) for _ in range(4))
+        self.vectors, self.scoring, self.first, self.second = (known.new_empty(rows, B, D) for _ in range(4))
         """(R, B, D) each: v, S' v, and W0's term of v as the first part, with b0, and as the second part"""
-        self.energy, self.norms = given.new_empty(rows, B), given.new_empty(rows, B)
+        self.energy, self.norms = known.new_empty(rows, B), known.new_empty(rows, B)
         """(R, B) each; norms are those before vectors were scaled to unit length"""
         self.scores: list[Tensor] = []
         """(n, K, B) x' S y of the options of each stage"""
-        self._put(slice(0, G), given, energy)
+        self._put(slice(0, G), known, energy)
         for stage in plan:
             found = self.options(stage)
             mean = (found.share[..., None] * found.composed).sum(1)
-            norms = self.norms[stage.rows] = mean.norm(dim=-1).clamp(min=TINY)
+            norms = self.norms[stage.rows] = mean.norm(dim=-1).clamp(min=MIN_NORM)
             self._put(stage.rows, mean / norms[..., None], (found.share * found.energy).sum(1))
             self.scores.append(found.score)
 
@@ -162,24 +162,24 @@ class Chart:
         return Options(x, y, hidden, composed, score, energy, energy.softmax(1))
 
 
-def filled(plan: Plan, given: Tensor, energy: Tensor, weights: Weights) -> Cells:
+def fill_chart(plan: Plan, known: Tensor, energy: Tensor, weights: Weights) -> Cells:
     """All cells of a chart, differentiable in the given ones and in the weights."""
-    cells: Cells = _FilledChart.apply(plan, given, energy, *weights)  # type: ignore[no-untyped-call]
+    cells: Cells = _FilledChart.apply(plan, known, energy, *weights)  # type: ignore[no-untyped-call]
     return cells
 
 
 class _FilledChart(torch.autograd.Function):
-    """`filled`, with its gradients.
+    """`fill_chart`, with its gradients.
 
     The backward pass computes the options of every stage again, so that memory grows with the square of the length and
     not with its cube, and adds to the gradients of all rows in place: autograd would make a chart for every stage.
     """
 
     @staticmethod
-    def forward(ctx: Any, plan: Plan, given: Tensor, energy: Tensor, *weights: Tensor) -> Cells:
+    def forward(ctx: Any, plan: Plan, known: Tensor, energy: Tensor, *weights: Tensor) -> Cells:
         """As `Chart` is made."""
-        ctx.plan, ctx.given = plan, len(given)
-        ctx.chart = Chart(plan, given, energy, Weights(*weights))
+        ctx.plan, ctx.given = plan, len(known)
+        ctx.chart = Chart(plan, known, energy, Weights(*weights))
         return ctx.chart.vectors.clone(), ctx.chart.energy.clone()
 
     @staticmethod
@@ -216,19 +216,19 @@ class _FilledChart(torch.autograd.Function):
             d_vectors.index_add_(0, j, x.mul_(d_option[..., None]).flatten(0, 1))
             for part in (i, j):
                 d_energy.index_add_(0, part, d_option.flatten(0, 1))
-        given = slice(0, ctx.given)
-        through_terms(given)
+        known = slice(0, ctx.given)
+        through_terms(known)
         flat = chart.vectors.flatten(0, 1).T
         return (
-            None, d_vectors[given], d_energy[given],
+            None, d_vectors[known], d_energy[known],
             flat @ d_first.flatten(0, 1), d_first.sum((0, 1)), flat @ d_second.flatten(0, 1),
             d_layer, d_layer_bias, flat @ d_scoring.flatten(0, 1),
         )  # fmt: skip
 
 
-def unit(vectors: Tensor) -> Tensor:
+def unit_length(vectors: Tensor) -> Tensor:
     """(..., D) scaled to unit length."""
-    scaled: Tensor = vectors / vectors.norm(dim=-1, keepdim=True).clamp(min=TINY)
+    scaled: Tensor = vectors / vectors.norm(dim=-1, keepdim=True).clamp(min=MIN_NORM)
     return scaled
 
 

@@ -28,7 +28,7 @@ class DistanceModel(Model):
 
     has_posteriors = False
     read_outs: ClassVar[tuple[str, ...]] = (UNBIASED,)
-    """The ways from distances to trees that it may be asked for"""
+    """The ways from distances to trees that it supports"""
 
     @abstractmethod
     def distances(self, word_ids: Tensor, lengths: Tensor) -> Tensor:
@@ -61,15 +61,15 @@ def split_between_words(distances: NDArray[np.float32]) -> Spans:
 
     `distances` (N,) stand before the words. Of equal ones, that nearest to the middle of its span wins.
     """
-    spans, todo = [], [(0, len(distances))]
-    while todo:
-        i, j = todo.pop()
+    spans, pending = [], [(0, len(distances))]
+    while pending:
+        i, j = pending.pop()
         if j - i > 1:
             inside = distances[i + 1 : j]
             largest = i + 1 + np.flatnonzero(inside == inside.max())
             k = int(min(largest, key=lambda k: abs(2 * k - i - j)))
             spans.append((i, j))
-            todo += [(i, k), (k, j)]
+            pending += [(i, k), (k, j)]
     return spans
 
 

@@ -16,9 +16,9 @@ from ramify.models.base import Learner
 from ramify.models.grammar import Grammar
 from ramify.structures.dense import DenseRules
 
-FLOOR = -100.0
+MIN_LOG_PROBABILITY = -100.0
 """The least log-probability kept: what EM has given up is zero to a float32 and yet a finite number on disk."""
-WORD_COUNT = 0.01
+PSEUDO_COUNT = 0.01
 """Added to the count of every word under every preterminal, so that a word never seen is not impossible."""
 
 
@@ -56,10 +56,10 @@ class EMPCFG(Grammar):
         for parameter, found, dims in (
             (self.root, root, (0,)),
             (self.binary, binary, (1, 2)),
-            (self.word_table, words + WORD_COUNT, (0,)),
+            (self.word_table, words + PSEUDO_COUNT, (0,)),
         ):
             total = found.sum(dims, keepdim=True, dtype=torch.float64)
-            renewed = (found.double() / total).log().clamp(min=FLOOR).to(parameter.dtype)
+            renewed = (found.double() / total).log().clamp(min=MIN_LOG_PROBABILITY).to(parameter.dtype)
             parameter.copy_(torch.where(total > 0, renewed, parameter))
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.runtime import threads
-from ramify.runtime.compilation import loops_are_spared
+from ramify.runtime.compilation import loops_are_postponed
 from ramify.runtime.fast_exp import LOG2_E
 from ramify.runtime.padding import narrow_rows
 
@@ -27,7 +27,7 @@ BLOCK_NUMBERS, BLOCK_WORDS, BLOCK_STATES = 2**18, (256, 2048), 1024
 bounds for at most that many preterminals."""
 LOOP_WORDS = 96
 """Words of a block of the compiled loops, for at most `BLOCK_STATES` preterminals"""
-MOST_KEPT = 64 * 2**20
+MAX_KEPT = 64 * 2**20
 """Bytes of logits that are kept for the backward pass"""
 
 
@@ -40,7 +40,9 @@ def word_log_probabilities(
     States (B, p, e) are each sentence's own, for words (B, N). Differentiable in states, weight and bias. A block holds
     `block` words.
     """
-    in_loops = weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.float64) and not loops_are_spared()
+    in_loops = (
+        weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.float64) and not loops_are_postponed()
+    )
     if block is None:
         least, most = BLOCK_WORDS
         rest = min(most, max(least, BLOCK_NUMBERS // min(BLOCK_STATES, states[..., 0].numel())))
@@ -112,7 +114,7 @@ class Loops:
         width = transposed.shape[1]
         self.transposed = transposed.new_zeros(self.weight.shape[1], width)
         self.transposed[: self.e] = transposed
-        kept = keeping and width <= BLOCK_STATES and words * width * weight.element_size() <= MOST_KEPT
+        kept = keeping and width <= BLOCK_STATES and words * width * weight.element_size() <= MAX_KEPT
         self.kept = weight.new_empty(words if kept else 0, width)
         self.block = min(block, words), BLOCK_STATES
         self.shares = _shares(states, weight, block)

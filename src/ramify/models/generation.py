@@ -120,7 +120,7 @@ class LexicalisedSampler:
         return Generated(np.array(words), np.array(tags), np.array(spans, np.int32), np.array(labels))
 
 
-def sampler_of(grammar: GenerativeModel, rng: np.random.Generator) -> Sampler | LexicalisedSampler:
+def make_sampler(grammar: GenerativeModel, rng: np.random.Generator) -> Sampler | LexicalisedSampler:
     """What draws sentences from a grammar of either kind."""
     if isinstance(grammar, LexicalisedGrammar):
         return LexicalisedSampler(grammar, rng)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ramify.models.base import Model
-from ramify.models.compound import LATENT
+from ramify.models.compound import LATENT_SIZE
 from ramify.structures.distribution import Marginals
 from ramify.structures.fallback import reliable_marginals
 
@@ -105,10 +105,10 @@ class GenerativeModel(Model):
         """
         p = options.get("preterminals", DEFAULT_PRETERMINALS)
         sizes = {"preterminals": p, "nonterminals": max(1, p // 2), "rank": p if p > 200 else 200}
-        given = {name: value for name, value in options.items() if value is not None}
-        if given.pop("compound", False):
-            given["latent"] = LATENT
-        return super().arguments(sizes | given, words)
+        chosen = {name: value for name, value in options.items() if value is not None}
+        if chosen.pop("compound", False):
+            chosen["latent"] = LATENT_SIZE
+        return super().arguments(sizes | chosen, words)
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:

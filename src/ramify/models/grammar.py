@@ -64,7 +64,7 @@ class Grammar(GenerativeModel):
 
     def thinned(self, distribution: PCFG, dropout: float, noise: torch.Generator) -> PCFG:
         """The distribution with that share of the symbols missing."""
-        kept = (drawn_symbols(count, dropout, noise) for count in (self.nonterminals, self.preterminals))
+        kept = (sample_symbols(count, dropout, noise) for count in (self.nonterminals, self.preterminals))
         return distribution.restrict(*kept)
 
     def draws(self) -> bool:
@@ -120,7 +120,7 @@ class Grammar(GenerativeModel):
         return 2e-9 * length**3 / 6 * per_split
 
 
-def drawn_symbols(count: int, rate: float, noise: torch.Generator) -> Tensor:
+def sample_symbols(count: int, rate: float, noise: torch.Generator) -> Tensor:
     """The numbers of the symbols that stay, in order: each goes with probability `rate`, but never all of them."""
     chances = torch.rand(count, generator=noise)
     kept = chances >= rate

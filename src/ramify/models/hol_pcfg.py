@@ -53,12 +53,12 @@ class HolPCFG(Grammar):
         parents = self.symbols[: self.nonterminals]
         of_root, of_rules, _ = self.log_temperatures.exp()
         root = of_root * (parents @ self.start[0])
-        left, right = (of_rules * (self.symbols @ bound(relation, parents).T) for relation in self.relations[:2])
+        left, right = (of_rules * (self.symbols @ bind(relation, parents).T) for relation in self.relations[:2])
         return LowRankRules(root.log_softmax(-1), None, left.log_softmax(-2), right.log_softmax(-2))
 
     def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """log p(T -> w) (..., p) of the words given by their numbers (...)."""
-        tags = self.log_temperatures[2].exp() * bound(self.relations[2], self.symbols[self.nonterminals :])
+        tags = self.log_temperatures[2].exp() * bind(self.relations[2], self.symbols[self.nonterminals :])
         return word_log_probabilities(tags, self.word_vectors, None, word_ids)
 
     def learner(self, learning_rate: float, clip: float) -> ProjectedAdam:
@@ -83,16 +83,16 @@ class ProjectedAdam(AdamLearner):
         """One step of Adam, and the projection."""
         super().step(closure)
         for parameter in self._grammar.vectors():
-            parameter.copy_(projected(parameter))
+            parameter.copy_(to_unit_modulus(parameter))
 
 
-def bound(relation: Tensor, vectors: Tensor) -> Tensor:
+def bind(relation: Tensor, vectors: Tensor) -> Tensor:
     """A vector (e,) bound to each of (k, e): the circular convolution."""
     found: Tensor = irfft(rfft(relation) * rfft(vectors), vectors.shape[-1])
     return found
 
 
-def projected(vectors: Tensor) -> Tensor:
+def to_unit_modulus(vectors: Tensor) -> Tensor:
     """The nearest vectors (..., e) whose Fourier coefficients have modulus 1; of a coefficient of zero it is 1."""
     coefficients = rfft(vectors)
     found: Tensor = irfft(torch.where(coefficients == 0, 1, coefficients.sgn()), vectors.shape[-1])
@@ -104,5 +104,5 @@ def _vectors(count: int, size: int) -> nn.Parameter:
     vectors = torch.empty(count, size)
     if vectors.device.type != "meta":  # where there are only shapes, and computing them would import torch's compiler
         phases = 2 * math.pi * torch.rand(count, size // 2 + 1)
-        vectors = projected(irfft(torch.polar(torch.ones_like(phases), phases), size))
+        vectors = to_unit_modulus(irfft(torch.polar(torch.ones_like(phases), phases), size))
     return nn.Parameter(vectors)

@@ -158,7 +158,7 @@ class PairLayer(nn.Module):
         return result
 
 
-def for_each_word(word_ids: Tensor, made: Callable[[Tensor], Tensor]) -> Tensor:
+def map_distinct_words(word_ids: Tensor, made: Callable[[Tensor], Tensor]) -> Tensor:
     """(B, N, ...) what a function of different words (u,) gives (u, ...), at the places of words (B, N)."""
     different, places = word_ids.unique(return_inverse=True)
     return made(different)[places]

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ramify.runtime.compilation import loops_are_spared
+from ramify.runtime.compilation import loops_are_postponed
 from ramify.runtime.padding import NARROW_BYTES, narrow_rows, padded_size
 
-FEWEST_ROWS = 8
+MIN_ROWS = 8
 """Fewer are left to torch, which does not pad them."""
 
 
@@ -37,8 +37,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         or x.dtype != weight.dtype
         or weight.stride(1) != 1
         or inner % padded_size(1, weight.dtype, NARROW_BYTES)
-        or x.numel() < FEWEST_ROWS * inner
-        or loops_are_spared()
+        or x.numel() < MIN_ROWS * inner
+        or loops_are_postponed()
     ):
         plain: Tensor = nn.functional.linear(x, weight, bias)
         return plain

@@ -15,7 +15,7 @@ from ramify.models.lexicalised import (
     PairLayer,
     RuleDrawn,
     WordNetwork,
-    for_each_word,
+    map_distinct_words,
     start_network,
 )
 from ramify.models.networks import Residual, initialise, multiply_weights
@@ -23,7 +23,7 @@ from ramify.runtime.padding import padded_size
 from ramify.structures.lexicalised import BilexicalPCFG
 from ramify.structures.pcfg import cumulative, draw
 
-CACHED = 4096
+CACHE_SIZE = 4096
 """Pairs of a symbol and a word whose rules a sampler remembers."""
 
 
@@ -77,7 +77,7 @@ class NBLPCFG(LexicalisedGrammar):
         """See `LexicalisedGrammar`."""
         root, head_child, other_child = self.rules()
         root_words, words = emission.split([self.nonterminals, emission.shape[-1] - self.nonterminals], -1)
-        components = for_each_word(word_ids, self.components)
+        components = map_distinct_words(word_ids, self.components)
         return BilexicalPCFG(root, root_words, components, head_child, other_child, words, lengths)
 
     def run_networks(self, word_ids: Tensor) -> None:
@@ -116,7 +116,7 @@ class NBLPCFG(LexicalisedGrammar):
         words = cumulative(self.emission(torch.arange(self.words, device=self.device))[:, self.nonterminals :].T)
         heads, others = cumulative(head_child.T), cumulative(other_child.flatten(0, 1).T)
 
-        @lru_cache(CACHED)
+        @lru_cache(CACHE_SIZE)
         @torch.no_grad()
         def components(word: int) -> NDArray[np.float64]:
             return cumulative(self.components(torch.tensor([word], device=self.device))[0])

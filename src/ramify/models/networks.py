@@ -95,7 +95,7 @@ def state_network(embedding: int, latent: int = 0, blocks: int = 2, pre_norm: bo
     return [SymbolLayer(embedding, latent, embedding), *(kind(embedding) for _ in range(blocks)), *last]
 
 
-def dropped_out(x: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
+def apply_dropout(x: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
     """Without a share of its numbers, the others scaled so that the expectation stays the same.
 
     The noise that a training step is given decides which, so that a resumed run draws the same; without, nothing goes.

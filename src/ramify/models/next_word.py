@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from ramify.models.distances import BIASED, UNBIASED, DistanceModel
-from ramify.models.networks import dropped_out
+from ramify.models.networks import apply_dropout
 
-INITIAL = 0.1
+INITIAL_RANGE = 0.1
 """Embeddings start out uniform between minus this and this."""
 
 
@@ -28,7 +28,7 @@ class NextWordModel(DistanceModel):
     def __init__(self, words: int, embedding: int) -> None:
         super().__init__()
         self.words = words
-        self.symbol_embedding = nn.Parameter(torch.empty(words + 1, embedding).uniform_(-INITIAL, INITIAL))
+        self.symbol_embedding = nn.Parameter(torch.empty(words + 1, embedding).uniform_(-INITIAL_RANGE, INITIAL_RANGE))
         self.symbol_bias = nn.Parameter(torch.zeros(words + 1))
 
     @abstractmethod
@@ -83,8 +83,8 @@ class NextWordModel(DistanceModel):
 
 def drop_units(x: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
     """(B, T, k) without a share of the k units of each sentence, the same ones at all its steps (Gal and Ghahramani
-    2016); see `dropped_out`.
+    2016); see `apply_dropout`.
     """
     if not share or noise is None:
         return x
-    return x * dropped_out(torch.ones(len(x), 1, x.shape[2], dtype=x.dtype, device=x.device), share, noise)
+    return x * apply_dropout(torch.ones(len(x), 1, x.shape[2], dtype=x.dtype, device=x.device), share, noise)

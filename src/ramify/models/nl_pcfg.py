@@ -15,14 +15,14 @@ from ramify.models.lexicalised import (
     PairLayer,
     RuleDrawn,
     WordNetwork,
-    for_each_word,
+    map_distinct_words,
     start_network,
 )
 from ramify.models.networks import Residual, initialise, multiply_weights
 from ramify.structures.lexicalised import UnilexicalPCFG
 from ramify.structures.pcfg import cumulative, draw
 
-CACHED = 64
+CACHE_SIZE = 64
 """Words whose rules a sampler remembers, each 2 n m^2 numbers."""
 
 
@@ -70,7 +70,7 @@ class NLPCFG(LexicalisedGrammar):
 
     def distribution(self, word_ids: Tensor, lengths: Tensor, emission: Tensor) -> UnilexicalPCFG:
         """See `LexicalisedGrammar`."""
-        return UnilexicalPCFG(self.root(), for_each_word(word_ids, self.rules), emission, lengths)
+        return UnilexicalPCFG(self.root(), map_distinct_words(word_ids, self.rules), emission, lengths)
 
     def run_networks(self, word_ids: Tensor) -> None:
         """See `LexicalisedGrammar`; the softmax over words is that over the whole vocabulary, for any words."""
@@ -102,7 +102,7 @@ class NLPCFG(LexicalisedGrammar):
         """A function that draws a rule below a nonterminal with its head word."""
         words = cumulative(self.emission(torch.arange(self.words, device=self.device)).T)
 
-        @lru_cache(CACHED)
+        @lru_cache(CACHE_SIZE)
         @torch.no_grad()
         def rules(word: int) -> NDArray[np.float64]:
             return cumulative(self.rules(torch.tensor([word], device=self.device))[0].flatten(1))

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ramify.models.networks import dropped_out
+from ramify.models.networks import apply_dropout
 from ramify.models.next_word import NextWordModel, drop_units
 
 CHUNK = 10
@@ -73,7 +73,7 @@ class OrderedLayer(nn.Module):
         i^ = i w + i~ - w (section 4 of the paper). Rows of the weights: those of f~, i~, f, i, o and the new content.
         """
         by_chunk = (self.chunks, self.chunk)
-        weight = dropped_out(self.of_state.weight, dropout, noise).T
+        weight = apply_dropout(self.of_state.weight, dropout, noise).T
         h, c = x.new_zeros(len(x), self.width), x.new_zeros(len(x), *by_chunk)
         states, kept = [], []
         for of_input in self.of_input(x.transpose(0, 1)).unbind():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ramify.models.compound import LATENT
+from ramify.models.compound import LATENT_SIZE
 from ramify.models.sn_pcfg import SNPCFG
 
 
@@ -16,6 +16,6 @@ class SCPCFG(SNPCFG):
         words: int,
         embedding: int = 512,
         gain: float = 1.0,
-        latent: int = LATENT,
+        latent: int = LATENT_SIZE,
     ) -> None:
         super().__init__(nonterminals, preterminals, words, embedding, gain, latent)

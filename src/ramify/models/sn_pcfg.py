@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ramify.models.in_parts import LowRankGrammar, by_rows, part
 from ramify.models.linear import Linear
+from ramify.models.low_rank_grammar import LowRankGrammar, part, parts_by_rows
 from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
 from ramify.runtime.parallel_autograd import Part
 
@@ -67,6 +67,6 @@ class SNPCFG(LowRankGrammar):
         return {
             "left": children(self.left),
             "right": children(self.right),
-            "states": by_rows(states, slice(n, n + p), [symbols], self.preterminal_encoder),
+            "states": parts_by_rows(states, slice(n, n + p), [symbols], self.preterminal_encoder),
             "root": [part(root, n, [symbols, start])],
         }

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, layer_norm, leaky_relu, linear, pad
 
 from ramify.models.distances import DistanceModel
-from ramify.models.networks import dropped_out
+from ramify.models.networks import apply_dropout
 
 MASKED = 0.3
 """Share of the words that a training step masks"""
@@ -102,7 +102,7 @@ class StructFormer(DistanceModel):
         x = embedded + self.position[places.clamp(max=POSITIONS - 1)]
         for layer in self.layers:
             x = layer(x, attended, noise, dropout)
-        x = dropped_out(self.norm(x[masked]), dropout, noise)
+        x = apply_dropout(self.norm(x[masked]), dropout, noise)
         logits = linear(x, self.embedding.weight[: self.words], self.word_bias)
         log_p = -cross_entropy(logits, word_ids[masked], reduction="none")
         return log_p.new_zeros(B).index_add(0, masked.nonzero()[:, 0], log_p)
@@ -190,9 +190,9 @@ class DependencyLayer(nn.Module):
 
     def forward(self, x: Tensor, heads: Tensor, noise: torch.Generator | None, dropout: float) -> Tensor:
         """(B, N, width) from (B, N, width) and p(head | word) (B, N, N)."""
-        x = x + dropped_out(self.attention(self.attention_norm(x), heads), dropout, noise)
+        x = x + apply_dropout(self.attention(self.attention_norm(x), heads), dropout, noise)
         inner = leaky_relu(self.inner(self.feed_forward_norm(x)))
-        return x + dropped_out(self.outer(dropped_out(inner, dropout, noise)), dropout, noise)
+        return x + apply_dropout(self.outer(apply_dropout(inner, dropout, noise)), dropout, noise)
 
     def attention(self, x: Tensor, heads: Tensor) -> Tensor:
         """(B, N, width) from (B, N, width)."""

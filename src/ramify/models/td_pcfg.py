@@ -14,7 +14,7 @@ from ramify.structures.low_rank import LowRankRules
 
 
 class TDPCFG(Grammar):
-    """Unit-Gaussian logits, normalised as Theorem 1 of the paper asks; without a rank, those of a Simple PCFG."""
+    """Unit-Gaussian logits, normalised as in Theorem 1 of the paper; without a rank, those of a Simple PCFG."""
 
     def __init__(self, nonterminals: int, preterminals: int, rank: int | None = None, words: int = 0) -> None:
         symbols, components = nonterminals + preterminals, nonterminals if rank is None else rank
@@ -28,14 +28,14 @@ class TDPCFG(Grammar):
 
     def rules(self, z: Tensor | None = None) -> LowRankRules:  # noqa: ARG002
         """Start and binary rules."""
-        return normalised(self.root, self.head, self.left, self.right)
+        return normalise_logits(self.root, self.head, self.left, self.right)
 
     def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """log p(T -> w) (..., p) of the words given by their numbers (...)."""
         return nn.functional.embedding(word_ids, self.word_logits) - self.word_logits.logsumexp(0)
 
 
-def normalised(root: Tensor, head: Tensor | None, left: Tensor, right: Tensor) -> LowRankRules:
+def normalise_logits(root: Tensor, head: Tensor | None, left: Tensor, right: Tensor) -> LowRankRules:
     """Logits to rules: r and the rows of U, the columns of V and W sum to one (Theorem 1)."""
     of_parents = None if head is None else head.log_softmax(-1)
     return LowRankRules(root.log_softmax(-1), of_parents, left.log_softmax(-2), right.log_softmax(-2))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ramify.models.in_parts import LowRankGrammar, by_rows, part
 from ramify.models.linear import Linear
+from ramify.models.low_rank_grammar import LowRankGrammar, part, parts_by_rows
 from ramify.models.networks import (
     CosineLayer,
     SymbolLayer,
@@ -25,7 +25,7 @@ class TNPCFG(LowRankGrammar):
     `activation` is the one inside the three networks f_u, f_v, f_w of the binary rules (the paper's ablation);
     the start and word networks always use ReLU. `gain` multiplies the initial weights of all output layers. With 1,
     as in the paper, every distribution starts nearly uniform, so all symbols are nearly alike, and it takes
-    many steps to tell them apart; a larger gain parts them from the start. With `latent` it is a compound grammar.
+    many steps to differ; a larger gain separates them from the start. With `latent` it is a compound grammar.
 
     What its successors for thousands of symbols do otherwise (Yang, Liu and Tu 2022): with `shared_projection` f_u, f_v
     and f_w end in one and the same projection to the rank, with `tied_embeddings` rules and words share the embeddings
@@ -103,7 +103,7 @@ class TNPCFG(LowRankGrammar):
             return logits.squeeze(-2).log_softmax(-1)
 
         return {
-            "states": by_rows(states, slice(len(tags) - p, len(tags)), [tags], self.preterminal_encoder),
+            "states": parts_by_rows(states, slice(len(tags) - p, len(tags)), [tags], self.preterminal_encoder),
             "left": rules(self.left, n + p, -2),
             "right": rules(self.right, n + p, -2),
             "head": rules(self.head, n, -1),

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import PUNCTUATION_TAG, Sentence
-from ramify.corpus.tree import Parse, unparsed
+from ramify.corpus.tree import Parse, parse_of_words
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.drawing.layout import Layout
-from ramify.drawing.notebook import Svg, shown_in_notebooks
+from ramify.drawing.notebook import Svg, notebook_tree
 from ramify.drawing.svg import document, layout_for, picture
 from ramify.drawing.terminal import draw, with_head_words
 from ramify.errors import RamifyWarning
 from ramify.evaluation.coverage import Likelihood
 from ramify.evaluation.failures import Failure
+from ramify.parser.kept_columns import with_columns
 from ramify.parser.pictures import chart_of, drawn_tree, forest_source, qtree_source
-from ramify.parser.rows import with_columns
 
 if TYPE_CHECKING:
     import nltk
@@ -99,7 +99,7 @@ class Analysis:
     @property
     def tree(self) -> nltk.Tree:
         """The parse as a tree, which notebooks show as a picture."""
-        return shown_in_notebooks(self.parse)
+        return notebook_tree(self.parse)
 
     @property
     def parse_with_posteriors(self) -> Parse:
@@ -142,7 +142,7 @@ class Analysis:
         tags: Sequence[str] | None = None,
     ) -> Analysis:
         """A sentence that has no parse or, without words, needs none; with the tags of its words if they are known."""
-        words = unparsed(sentence.words)
+        words = parse_of_words(sentence.words)
         parse = with_punctuation(sentence, replace(words, tags=tuple(tags or words.tags)))
         N = len(sentence.is_word)
         # Zeros that take no memory: the sentence may be one whose charts do not fit into it.
@@ -153,7 +153,7 @@ class Analysis:
         return cls(sentence, parse, -math.inf, posteriors, nothing, tag_posteriors, of_tokens, failure)
 
     @classmethod
-    def put_together(
+    def from_words(
         cls,
         sentence: Sentence,
         words: Parse,
@@ -165,7 +165,7 @@ class Analysis:
         in_log_space: bool = False,
         heads: NDArray[np.int64] | None = None,
     ) -> Analysis:
-        """From the analysis of the words alone: the other tokens return to their places."""
+        """An analysis of all tokens from an analysis of the words, which leaves out punctuation."""
         parse = with_punctuation(sentence, words)
         of_tokens = None if heads is None else heads_with_punctuation(heads.tolist(), sentence.is_word)
         if all(sentence.is_word):
@@ -179,6 +179,8 @@ class Analysis:
         all_tag_posteriors[place] = tag_posteriors
         found = all_posteriors, label_posteriors, all_tag_posteriors, _of_tokens(sentence, unknown)
         return cls(sentence, parse, log_probability, *found, in_log_space=in_log_space, heads=of_tokens)
+
+    put_together = from_words  # the name in earlier versions
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
         """In terms of JSON: the text, tokens and where they are in it, tags, unknown words, constituents [i, j, label],
@@ -264,7 +266,7 @@ def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: boo
     """The tree drawn with lines, top down, how probable its constraints are, and a blank line; in brackets if it is too
     deep to be drawn. Constituents show their head words if the model has heads.
     """
-    return _drawn(analysis, with_posteriors, with_ascii) + _under_the_tree(analysis)
+    return _drawn(analysis, with_posteriors, with_ascii) + _notes_below_tree(analysis)
 
 
 def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
@@ -285,7 +287,7 @@ def _drawn(analysis: Analysis, with_posteriors: bool, with_ascii: bool) -> str:
         return write_brackets(parse) + "\n"
 
 
-def _under_the_tree(analysis: Analysis) -> str:
+def _notes_below_tree(analysis: Analysis) -> str:
     p = analysis.constraint_probability
     return "" if p is None else f"p(constraints | sentence) = {p:.4g}\n"
 

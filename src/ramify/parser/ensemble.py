@@ -28,13 +28,13 @@ from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
-from ramify.naming import split_name
-from ramify.parser.ahead import Batch
+from ramify.model_names import split_name
 from ramify.parser.analysis import Analysis
-from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser
+from ramify.parser.ensemble_members import Member, MemberInput, ModelMember, View, open_member
 from ramify.parser.loading import load
-from ramify.parser.members import GivenMember, Member, ModelMember, View, open_member
+from ramify.parser.parallel_windows import Batch
 from ramify.parser.parser import Parser
+from ramify.parser.tree_parser import Decoding, SentenceInput, TreeLabels, TreeParser
 from ramify.storage.ensemble_folder import StoredMember, save_ensemble
 
 TREES_WEIGHT = 0.25
@@ -56,7 +56,7 @@ class Ensemble(TreeParser):
     has_posteriors = True
 
     def __init__(
-        self, members: Sequence[GivenMember | Member], weights: Sequence[float] | None = None, device: str = "auto"
+        self, members: Sequence[MemberInput | Member], weights: Sequence[float] | None = None, device: str = "auto"
     ) -> None:
         if isinstance(members, str | Path) or not members:
             raise RamifyError("An ensemble needs a list of members; give at least one.")
@@ -108,7 +108,7 @@ class Ensemble(TreeParser):
                 failure = next((view.failure for view in views[place] if view.failure), None)
                 yield Analysis.flat(sentence, self._unknown(words[place]), failure)
                 continue
-            analysis = _put_together(sentence, tables[place], trees[place], labels[place])
+            analysis = _build_analysis(sentence, tables[place], trees[place], labels[place])
             yield replace(analysis, member_spans=tuple(view.spans for view in views[place]))
 
     def _mean(self, views: Sequence[View]) -> NDArray[np.float32] | None:
@@ -138,7 +138,7 @@ class Ensemble(TreeParser):
         """None: an ensemble has no likelihood."""
         return None
 
-    def agreement(self, sentences: Iterable[GivenSentence]) -> MemberAgreement:
+    def agreement(self, sentences: Iterable[SentenceInput]) -> MemberAgreement:
         """How far the members agree on these sentences, and which of them collapsed."""
         found = MemberAgreement(self.names)
         for analysis in self.analyse_many(sentences):
@@ -194,14 +194,12 @@ def _trees(
     return found
 
 
-def _put_together(sentence: Sentence, posteriors: NDArray[np.float32], spans: Spans, labels: TreeLabels) -> Analysis:
+def _build_analysis(sentence: Sentence, posteriors: NDArray[np.float32], spans: Spans, labels: TreeLabels) -> Analysis:
     """The probability of a constituent with its label is that of the span in the mean times that of the label given the
     tree."""
     parse = Parse(sentence.words, labels.tags, spans, labels.labels)
     with_labels = posteriors[spans[:, 0], spans[:, 1]] * labels.label_posteriors
-    return Analysis.put_together(
-        sentence, parse, np.nan, posteriors, with_labels, labels.tag_posteriors, labels.unknown
-    )
+    return Analysis.from_words(sentence, parse, np.nan, posteriors, with_labels, labels.tag_posteriors, labels.unknown)
 
 
 def _default_weights(members: Sequence[Member]) -> list[float]:

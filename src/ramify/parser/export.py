@@ -15,11 +15,11 @@ from ramify.parser.parser import Parser
 from ramify.storage.model_files import LEARNT_FROM_TEXT
 from ramify.version import VERSION
 
-MASS = 0.999
+DEFAULT_MASS = 0.999
 """The share of probability kept by default. With it a TN-PCFG of 30 + 60 symbols, trained for two epochs on 3,200
 sentences, derives all 350 test sentences with the same S-F1 as its source, and 99.9 % of its brackets are the same. At
 0.99 it is 98.9 %; at 0.9 one sentence is not derived, and the file is half as large."""
-MOST_RULES = 2**24
+MAX_RULES = 2**24
 """More rules than this are not written: a file of about a gigabyte."""
 
 
@@ -31,7 +31,7 @@ class Exported(NamedTuple):
     """The mass of the rules left out, by left side"""
 
 
-def export(parser: Parser, mass: float = MASS) -> Exported:
+def export(parser: Parser, mass: float = DEFAULT_MASS) -> Exported:
     """The fewest rules that keep `mass` of the probability, renormalised; of a compound grammar those at z = 0.
 
     Of each nonterminal its most probable binary rules are kept. Of each word its most probable preterminals are kept,
@@ -46,9 +46,9 @@ def export(parser: Parser, mass: float = MASS) -> Exported:
     for parent, name in enumerate(parser.labels):
         probabilities = _binary_of(parser.tables, parent)
         kept = _covering(probabilities, mass)
-        if len(binary) + len(kept) > MOST_RULES:
+        if len(binary) + len(kept) > MAX_RULES:
             raise RamifyError(
-                f"More than {MOST_RULES:,} rules are needed to keep {mass:.6g} of the probability; lower mass."
+                f"More than {MAX_RULES:,} rules are needed to keep {mass:.6g} of the probability; lower mass."
             )
         share = float(probabilities[kept].sum())
         left_out[name] = 1 - share / float(probabilities.sum())

@@ -11,9 +11,9 @@ from ramify.corpus.rule_files import read_about, read_rules
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError
-from ramify.naming import resolve
+from ramify.model_names import resolve
 from ramify.parser.parser import Parser
-from ramify.runtime.devices import chosen_device
+from ramify.runtime.devices import choose_device
 from ramify.storage.ensemble_folder import checksum_of, is_ensemble, read_ensemble
 from ramify.storage.model_files import LEARNT_FROM_TEXT, read_config
 from ramify.storage.model_folder import load_model
@@ -31,7 +31,7 @@ def load(folder: str | Path, device: str = "auto") -> Parser | Ensemble:
     if not is_ensemble(folder):
         return load_single(folder, device)
     from ramify.parser.ensemble import Ensemble
-    from ramify.parser.members import ModelMember
+    from ramify.parser.ensemble_members import ModelMember
 
     members, _ = read_ensemble(folder)
     parsers = [ModelMember(load_single(each.folder, device), each.name, checksum_of(each.folder)) for each in members]
@@ -48,7 +48,7 @@ def load_single(folder: str | Path, device: str = "auto") -> Parser:
         )
     if folder.is_file():
         return _load_rules(folder, device)
-    return Parser.of_stored(load_model(folder, chosen_device(device)), read_config(folder))
+    return Parser.of_stored(load_model(folder, choose_device(device)), read_config(folder))
 
 
 def _load_rules(path: Path, device: str) -> Parser:
@@ -56,7 +56,7 @@ def _load_rules(path: Path, device: str) -> Parser:
     word_rule, rules = reads_text(path)
     parser = Parser.from_binary_grammar(read_rules(path))
     vocabulary = Vocabulary(parser.vocabulary.words, rules.normal_form)
-    tables = parser.tables.float().to(chosen_device(device))
+    tables = parser.tables.float().to(choose_device(device))
     return Parser(tables, vocabulary, parser.labels, parser.tags, word_rule, rules)
 
 

@@ -24,18 +24,18 @@ from ramify.corpus.tree import Parse
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary
 from ramify.decoding.constrained import Forbidden
 from ramify.decoding.decoders import Decoded, check_decoder, decode, labels_of_trees, log_probabilities
-from ramify.drawing.notebook import shown_in_notebooks
+from ramify.drawing.notebook import notebook_tree
 from ramify.errors import RamifyError
 from ramify.evaluation.coverage import Coverage, Likelihood
 from ramify.evaluation.failures import Failure
 from ramify.evaluation.spans import Spans
 from ramify.models import GenerativeModel, Grammar, Model, TableGrammar
-from ramify.models.batches import CHART_BYTES, WordIds, check_fits, few_at_once, fits, memory_batches, padded
-from ramify.models.generation import Generated, sampler_of
-from ramify.models.lookup import RuleLookup, strongest_words
-from ramify.parser.ahead import Batch
+from ramify.models.batches import CHART_BYTES, WordIds, check_fits, fits, max_batch_size, memory_batches, pad
+from ramify.models.generation import Generated, make_sampler
+from ramify.models.rule_lookup import RuleLookup, strongest_words
 from ramify.parser.analysis import Analysis, Scored, with_punctuation
-from ramify.parser.base import Decoding, GivenSentence, TreeLabels, TreeParser, check_positive
+from ramify.parser.parallel_windows import Batch
+from ramify.parser.tree_parser import Decoding, SentenceInput, TreeLabels, TreeParser, check_positive
 from ramify.runtime.memory import Budget
 from ramify.runtime.threads import on_one_core
 from ramify.storage.model_folder import StoredModel, save_model
@@ -46,7 +46,7 @@ from ramify.structures.pcfg import PCFG, Rule
 if TYPE_CHECKING:
     import nltk
 
-MOST_TRIES = 10_000
+MAX_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""
 _charts = Budget()
 
@@ -165,22 +165,22 @@ class Parser(TreeParser):
         save_model(Path(folder), self.description, stored, overwrite)
 
     @torch.no_grad()
-    def distributions(self, sentences: Sequence[GivenSentence]) -> PCFG | LexicalisedPCFG:
+    def distributions(self, sentences: Sequence[SentenceInput]) -> PCFG | LexicalisedPCFG:
         """The distribution over the trees of a batch of sentences, words alone: posteriors, samples, constraints.
 
         `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
         Of a sentence with constraints, those over the trees that meet them.
         """
-        if not (given := [self._sentence(sentence) for sentence in sentences]):
+        if not (read := [self._sentence(sentence) for sentence in sentences]):
             raise RamifyError("The list of sentences is empty; give at least one.")
-        encoded = [self.vocabulary.encode(sentence.words) for sentence in given]
-        for sentence, words in zip(given, encoded, strict=True):
+        encoded = [self.vocabulary.encode(sentence.words) for sentence in read]
+        for sentence, words in zip(read, encoded, strict=True):
             if not len(words):
                 raise RamifyError(
                     f"{sentence.where or 'A sentence'}: has no words and therefore no trees; give one with words."
                 )
-        found: PCFG | LexicalisedPCFG = self.generative.forward(*padded(encoded, self.device))
-        forbidden = Forbidden.of(list(map(forbidden_spans, given)), found.longest, self.device)
+        found: PCFG | LexicalisedPCFG = self.generative.forward(*pad(encoded, self.device))
+        forbidden = Forbidden.of(list(map(forbidden_spans, read)), found.longest, self.device)
         return found if forbidden is None else found.forbid(forbidden.mask)
 
     @property
@@ -196,27 +196,27 @@ class Parser(TreeParser):
     def _check(self, how: Decoding) -> None:
         check_decoder(self._ready, how.decoder, how.seed, how.branching_prior)
 
-    def best_parses(self, sentence: GivenSentence, count: int = 10) -> list[tuple[nltk.Tree, float]]:
+    def best_parses(self, sentence: SentenceInput, count: int = 10) -> list[tuple[nltk.Tree, float]]:
         """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
         check_positive("count", count)
         check_decoder(self.generative, "viterbi")
-        given = self._sentence(sentence)
-        found = self._alone(given).top_k(count)[0]
-        parses = (with_punctuation(given, self._parse(given.words, each)) for each in found)
-        return [(shown_in_notebooks(parse), each.log_weight) for parse, each in zip(parses, found, strict=True)]
+        read = self._sentence(sentence)
+        found = self._alone(read).top_k(count)[0]
+        parses = (with_punctuation(read, self._parse(read.words, each)) for each in found)
+        return [(notebook_tree(parse), each.log_weight) for parse, each in zip(parses, found, strict=True)]
 
-    def entropy(self, sentence: GivenSentence) -> float:
+    def entropy(self, sentence: SentenceInput) -> float:
         """How undecided the grammar is: the entropy in nats of the posterior over labelled trees.
 
         Of a low-rank grammar, over trees with a rank component at every rule: an upper bound.
         """
         return float(self._alone(self._sentence(sentence)).to(torch.float64).entropy())
 
-    def log_probabilities(self, sentences: Iterable[GivenSentence | Pause]) -> Iterator[float]:
+    def log_probabilities(self, sentences: Iterable[SentenceInput | Pause]) -> Iterator[float]:
         """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
         return (scored.log_probability for scored in self.score_many(sentences))
 
-    def score_many(self, sentences: Iterable[GivenSentence | Pause], max_length: int | None = None) -> Iterator[Scored]:
+    def score_many(self, sentences: Iterable[SentenceInput | Pause], max_length: int | None = None) -> Iterator[Scored]:
         """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
         check_positive("max_length", max_length)
         if not self.has_likelihood:
@@ -271,13 +271,13 @@ class Parser(TreeParser):
         check_positive("count", count)
         if seed < 0:
             raise RamifyError(f"seed is {seed}, but must be at least 0.")
-        sampler = sampler_of(self.generative, np.random.default_rng(seed))
+        sampler = make_sampler(self.generative, np.random.default_rng(seed))
         for _ in range(count):
-            tries = (sampler.draw(max_length) for _ in range(MOST_TRIES))
+            tries = (sampler.draw(max_length) for _ in range(MAX_TRIES))
             drawn = next((each for each in tries if each is not None), None)
             if drawn is None:
                 raise RamifyError(
-                    f"No sentence of at most {max_length} words in {MOST_TRIES:,} draws, because derivations hardly "
+                    f"No sentence of at most {max_length} words in {MAX_TRIES:,} draws, because derivations hardly "
                     "ever end; raise max_length, or export with more mass."
                 )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
@@ -313,7 +313,7 @@ class Parser(TreeParser):
         if not isinstance(self._ready, GenerativeModel):
             return list(found.values())
         for places in memory_batches(self._ready, list(map(len, encoded))):
-            batch = padded([encoded[place] for place in places], self.device)
+            batch = pad([encoded[place] for place in places], self.device)
             labelled = labels_of_trees(self._ready, *batch, [trees[place] for place in places])
             for place, decoded in zip(places, labelled, strict=True):
                 if decoded.log_probability > -np.inf:
@@ -356,13 +356,16 @@ class Parser(TreeParser):
             chosen = [window[place] for place in places], [encoded[place] for place in places]
             return lambda: self._analyse_batch(places, *chosen, how, done)
 
-        return [lambda: flat, *map(batch, memory_batches(self._ready, lengths, where, few_at_once(len(window))))]
+        return [
+            lambda: flat,
+            *map(batch, memory_batches(self._ready, lengths, where, max_batch_size(len(window)))),
+        ]
 
     def _analyse_batch(
         self, places: list[int], sentences: list[Sentence], encoded: list[WordIds], how: Decoding, done: int
     ) -> list[tuple[int, Analysis]]:
         with _charts(self._ready.working_bytes(list(map(len, encoded))), CHART_BYTES):
-            word_ids, lengths = padded(encoded, self.device)
+            word_ids, lengths = pad(encoded, self.device)
             found = decode(
                 self._ready,
                 word_ids,
@@ -373,8 +376,8 @@ class Parser(TreeParser):
                 Forbidden.of(list(map(forbidden_spans, sentences)), word_ids.shape[1], self.device),
                 how.heads,
             )
-        given = zip(places, sentences, found, encoded, strict=True)
-        return [(place, self._analysis(sentence, decoded, words == 0)) for place, sentence, decoded, words in given]
+        results = zip(places, sentences, found, encoded, strict=True)
+        return [(place, self._analysis(sentence, decoded, words == 0)) for place, sentence, decoded, words in results]
 
     def _parse(self, words: tuple[str, ...], found: Decoded | Tree | Generated) -> Parse:
         assert found.labels is not None
@@ -388,13 +391,13 @@ class Parser(TreeParser):
 
     def _analysis(self, sentence: Sentence, found: Decoded, unknown: NDArray[np.bool_]) -> Analysis:
         failure = _failure(found.log_probability, len(found.tags))
-        given = found.constraint_log_probability
-        if given == -np.inf:
+        log_p = found.constraint_log_probability
+        if log_p == -np.inf:
             failure = "constraints"
         if failure:
             flat = Analysis.flat(sentence, unknown, failure, [self.tags[t] for t in found.tags])
-            return replace(flat, log_probability=found.log_probability, constraint_log_probability=given)
-        analysis = Analysis.put_together(
+            return replace(flat, log_probability=found.log_probability, constraint_log_probability=log_p)
+        analysis = Analysis.from_words(
             sentence,
             self._parse(sentence.words, found),
             found.log_probability,
@@ -405,7 +408,7 @@ class Parser(TreeParser):
             found.in_log_space,
             found.heads,
         )
-        return analysis if given is None else replace(analysis, constraint_log_probability=given)
+        return analysis if log_p is None else replace(analysis, constraint_log_probability=log_p)
 
 
 def _failure(log_probability: float, words: int) -> Failure | None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ramify.corpus.brackets import write_brackets
-from ramify.drawing.chart import chart_picture
 from ramify.drawing.html import Entry, page
 from ramify.drawing.latex import forest, qtree
 from ramify.drawing.layout import Layout
 from ramify.drawing.nodes import DrawnTree, tree_of_parse
+from ramify.drawing.posterior_chart import chart_picture
 from ramify.drawing.svg import Picture, document, layout_for, picture
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ramify.corpus.cleaning import WordRule
-from ramify.decoding.dependencies import HeadDecoder
+from ramify.decoding.heads import HeadDecoder
 from ramify.errors import RamifyError
 from ramify.evaluation.alignment import read_prediction
 from ramify.evaluation.baselines import baseline_predictions
@@ -24,17 +24,17 @@ from ramify.evaluation.dependencies import (
     read_head_prediction,
     score_heads,
 )
+from ramify.evaluation.evaluation import Evaluation, mean_of_runs, score
 from ramify.evaluation.gold import Gold, Prediction
-from ramify.evaluation.report import Evaluation, mean_of_runs, score
 from ramify.evaluation.spans import Convention
-from ramify.naming import SystemKind, kind_of, split_name
-from ramify.parser.base import TreeParser
+from ramify.model_names import SystemKind, split_name, system_kind
 from ramify.parser.ensemble import Ensemble
-from ramify.parser.evaluate import predict, predict_heads
+from ramify.parser.ensemble_members import Member, open_member
 from ramify.parser.loading import load, reads_text
-from ramify.parser.members import Member, open_member
+from ramify.parser.predictions import predict, predict_heads
+from ramify.parser.tree_parser import TreeParser
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
-from ramify.storage.model_files import LEARNT_FROM_TEXT, METRICS, part, read_config
+from ramify.storage.model_files import LEARNT_FROM_TEXT, METRICS, checked_file, read_config
 
 Row = TypeVar("Row", Evaluation, HeadEvaluation)
 
@@ -63,18 +63,18 @@ class System:
     @classmethod
     def of(cls, kind: SystemKind, text: str) -> System:
         """From `PATH` or `NAME=PATH`."""
-        given, path = split_name(text)
-        name = given or text
+        own_name, path = split_name(text)
+        name = own_name or text
         config: dict[str, Any] = {}
         if kind == "model":
             config = _config_of_rules(path, name) if path.is_file() else _config(path, name)
-        group = _settings_but_seed(config) if kind == "model" and not given else name
+        group = _settings_but_seed(config) if kind == "model" and not own_name else name
         return cls(kind, name, path, group, config)
 
     @classmethod
     def guess(cls, text: str) -> System:
         """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
-        return cls.of(kind_of(text), text)
+        return cls.of(system_kind(text), text)
 
     def predictions(
         self,
@@ -237,7 +237,7 @@ def _dev_perplexities(runs: Sequence[System]) -> list[float] | None:
     data = {json.dumps([run.config.get("data"), _words(run.config)], sort_keys=True) for run in runs}
     if len(data) > 1 or not all((run.path / METRICS).is_file() for run in runs):
         return None
-    return [_dev_perplexity(part(run.path, METRICS)) for run in runs]
+    return [_dev_perplexity(checked_file(run.path, METRICS)) for run in runs]
 
 
 def _words(config: dict[str, Any]) -> Any:

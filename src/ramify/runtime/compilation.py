@@ -1,4 +1,4 @@
-"""Loops compiled by numba: kept on disk for the next process, and never compiled in silence.
+"""Loops compiled by numba: cached on disk for the next process, and announced when they are compiled.
 
 Numba is imported, and a loop loaded or compiled, by the loop's first call: importing numba and loading the loops of
 one parse take a third of the time that importing torch takes, and compiling them takes many seconds.
@@ -19,45 +19,46 @@ NOTICE = "Compiling the inner loops for this machine; this happens once and take
 _FLAGS = {"reassoc", "contract", "nsz", "arcp"}
 
 _log = logging.getLogger("ramify")
-_ours: set[Any] = set()
+_our_kernels: set[Any] = set()
 _callbacks: list[Callable[[str], None]] = [_log.info]
-_told = False
+_notified = False
 _building = threading.RLock()
-_words_to_spare = 0
-"""How many more words are parsed without compiled loops"""
+_words_before_loops = 0
+"""Words that are still parsed without compiled loops"""
 
 
-def tell_of_compilation(callback: Callable[[str], None]) -> None:
-    """Have `callback` called with one sentence before this process compiles for the first time, if it ever does.
+def on_compilation(callback: Callable[[str], None]) -> None:
+    """Call `callback` with one sentence before this process first compiles a loop.
 
-    Without a callback the sentence goes to the logger `ramify`. Costs nothing: numba is not imported for it.
+    By default the sentence goes to the logger `ramify`. This does not import numba.
     """
     _callbacks[:] = [callback]
 
 
 @contextmanager
-def spare_loops(words: int) -> Iterator[None]:
-    """Do without compiled loops, where there is another way, for fewer than this many words.
+def postpone_loops(words: int) -> Iterator[None]:
+    """Use no compiled loops, where there is an alternative, until this many words have been parsed.
 
-    For a program that may end after a few sentences. Their last digits differ from those with compiled loops.
+    Loading the loops does not pay for a program that ends after a few sentences. The last digits of the results differ
+    from those of the compiled loops.
     """
-    global _words_to_spare
-    _words_to_spare = words
+    global _words_before_loops
+    _words_before_loops = words
     try:
         yield
     finally:
-        _words_to_spare = 0
+        _words_before_loops = 0
 
 
 def expect_words(count: int) -> None:
-    """Say that `count` words are about to be parsed; they are all parsed in the same way."""
-    global _words_to_spare
-    _words_to_spare = max(_words_to_spare - count, 0)
+    """Announce that `count` words will be parsed next, all of them with compiled loops or all without."""
+    global _words_before_loops
+    _words_before_loops = max(_words_before_loops - count, 0)
 
 
-def loops_are_spared() -> bool:
-    """Whether what comes next is too little to load compiled loops for."""
-    return _words_to_spare > 0
+def loops_are_postponed() -> bool:
+    """Whether the next words are too few to load compiled loops for."""
+    return _words_before_loops > 0
 
 
 class Loop:
@@ -72,9 +73,9 @@ class Loop:
         """The result of the compiled function."""
         return (self._kernel or self._built())(*arguments)
 
-    def unless_spared(self) -> Callable[..., Any]:
-        """Itself or, where loops are spared, the plain function, which is fast enough for loops over few words."""
-        return self._function if loops_are_spared() else self
+    def unless_postponed(self) -> Callable[..., Any]:
+        """This loop or, while loops are postponed, the plain Python function, which is fast enough for a few words."""
+        return self._function if loops_are_postponed() else self
 
     def _built(self) -> Any:
         """Numba's function; it knows only numba's functions, so the loops that this one calls are built first."""
@@ -89,7 +90,7 @@ class Loop:
 
 
 def compiled(function: Callable[..., Any], reorder_sums: bool = True) -> Loop:
-    """Compile on the first call, without the interpreter's lock; cached on disk where some folder can be written."""
+    """A loop that is compiled on its first call, releases the GIL, and is cached on disk if a folder is writable."""
     return Loop(function, reorder_sums)
 
 
@@ -101,9 +102,9 @@ def _compiled(function: Callable[..., Any], reorder_sums: bool) -> Any:
         kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
         kernel = numba.njit(**options)(function)
-    if not _ours:
+    if not _our_kernels:
         _listen()
-    _ours.add(kernel)
+    _our_kernels.add(kernel)
     return kernel
 
 
@@ -114,9 +115,9 @@ def _listen() -> None:
         """Numba raises this event where the cache does not help."""
 
         def on_start(self, raised: Any) -> None:
-            global _told
-            if not _told and raised.data["dispatcher"] in _ours:
-                _told = True
+            global _notified
+            if not _notified and raised.data["dispatcher"] in _our_kernels:
+                _notified = True
                 for callback in _callbacks:
                     callback(NOTICE)
 

@@ -7,7 +7,7 @@ import torch
 from ramify.errors import RamifyError
 
 
-def chosen_device(name: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
     """A torch device by name; `auto` is a GPU where there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

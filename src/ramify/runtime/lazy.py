@@ -1,4 +1,4 @@
-"""Names that are imported when they are first asked for: whoever wants help or a treebank need not wait for torch."""
+"""Names that are imported on first use, so that `--help` and corpus tools do not wait for torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 def attributes_from(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names live in the modules that `homes` tells."""
+    """The `__getattr__` of a package; `homes` maps its names to the modules that define them."""
 
     def __getattr__(name: str) -> Any:  # noqa: N807
         if name not in homes:

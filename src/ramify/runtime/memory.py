@@ -60,7 +60,7 @@ class Budget:
 
     @contextmanager
     def __call__(self, needed: int, limit: int) -> Iterator[None]:
-        """Wait until there is room for so many bytes; they are given back at the end."""
+        """Wait until this many bytes are free; they are released at the end."""
         with self._changed:
             self._changed.wait_for(lambda: not self._used or self._used + needed <= limit)
             self._used += needed

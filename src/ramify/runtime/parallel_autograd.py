@@ -1,7 +1,7 @@
 """Independent parts of a network at the same time, forwards and backwards.
 
 Autograd walks back through a graph with one thread, and parts of some milliseconds are too small for torch's own
-threads to be worth waiting for. Here each part keeps a graph of its own, and every core walks through one.
+threads to be worth waiting for. Here each part keeps a separate graph, and every core walks through one.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class _RunParts(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         def run(work: tuple[Part, Tensor, Tensor]) -> tuple[Tensor | None, ...]:
             part, result, gradient = work
-            wanted = [parameter for parameter in part.parameters if parameter.requires_grad]
-            return torch.autograd.grad(result, wanted, gradient)
+            trainable = [parameter for parameter in part.parameters if parameter.requires_grad]
+            return torch.autograd.grad(result, trainable, gradient)
 
         # The graphs of the parts are freed as they are walked through; a second backward pass builds them again.
         results, ctx.results = ctx.results or _results(ctx.parts), None
@@ -70,8 +70,8 @@ class _RunParts(torch.autograd.Function):
         del results
         sums: dict[int, Tensor] = {}
         for part, gradients in zip(ctx.parts, found, strict=True):
-            wanted = [parameter for parameter in part.parameters if parameter.requires_grad]
-            for parameter, gradient in zip(wanted, gradients, strict=True):
+            trainable = [parameter for parameter in part.parameters if parameter.requires_grad]
+            for parameter, gradient in zip(trainable, gradients, strict=True):
                 if gradient is not None:
                     before = sums.get(id(parameter))
                     sums[id(parameter)] = gradient if before is None else before + gradient

@@ -22,13 +22,13 @@ class _WithoutDecompositions(TorchFunctionMode):
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        given = dict(kwargs or {})
+        options = dict(kwargs or {})
         if function in _KEEP_SHAPE:
-            return args[0] if args else given["tensor"]
+            return args[0] if args else options["tensor"]
         if function is torch.randn:
             function = torch.empty
-            given.pop("generator", None)
-        return function(*args, **given)
+            options.pop("generator", None)
+        return function(*args, **options)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 _making = threading.Lock()
 _counting = threading.Lock()
 _state = threading.local()
-_entered, _usual = 0, 1
+_entered, _usual_threads = 0, 1
 """Threads inside `torch_on_one_core` now, and torch's number of threads outside it."""
 
 
@@ -36,7 +36,7 @@ def available() -> int:
 
 
 def worth(work: float) -> int:
-    """How many threads to use for so many floating-point operations: one where more would cost more than they bring."""
+    """How many threads to use for this many floating-point operations: one if more would not pay off."""
     return available() if work > SMALLEST_WORK else 1
 
 
@@ -48,22 +48,22 @@ def torch_on_one_core() -> Iterator[None]:
     overlap: what one thread sets, torch hands on to threads that start later, so the number to restore is the one from
     before the first of them.
     """
-    global _entered, _usual
+    global _entered, _usual_threads
     if getattr(_state, "available", None):  # nested
         yield
         return
     with _counting:
         before = torch.get_num_threads()
         if not _entered or before > 1:
-            _usual = before
+            _usual_threads = before
         _entered += 1
-        usual = _usual
-    _state.available = usual
+        usual_threads = _usual_threads
+    _state.available = usual_threads
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(usual)
+        torch.set_num_threads(usual_threads)
         _state.available = None
         with _counting:
             _entered -= 1
@@ -93,8 +93,8 @@ def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> l
     return list(_pool(count).map(run, pieces))
 
 
-class Begun(Generic[Result]):
-    """A function that runs in another thread or, where there is one core alone, as soon as its result is needed."""
+class BackgroundCall(Generic[Result]):
+    """A function call in another thread or, on a single core, at the moment its result is needed."""
 
     def __init__(self, function: Callable[[], Result]) -> None:
         count = min(available(), os.cpu_count() or 1)
@@ -102,11 +102,11 @@ class Begun(Generic[Result]):
         self._future = _pool(count).submit(self._run) if count > 1 else None
 
     def result(self) -> Result:
-        """Wait for it; what it raised is raised here."""
+        """Wait for the result; an exception of the function is raised here."""
         return self._run() if self._future is None else self._future.result()
 
     def cancel(self) -> None:
-        """Do not begin it any more, if it has not begun."""
+        """Do not start the call if it has not started yet."""
         if self._future is not None:
             self._future.cancel()
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ramify.corpus.cleaning import keep_leaves
-from ramify.drawing.chart import ChartGrid
 from ramify.drawing.layout import place
+from ramify.drawing.posterior_chart import ChartGrid
 from ramify.drawing.svg import as_record, layout_for
 from ramify.evaluation.gold import Gold
 from ramify.evaluation.scores import Scores
@@ -19,12 +19,12 @@ from ramify.evaluation.spans import count_spans
 from ramify.parser import FORMATS, Analysis
 from ramify.parser.analysis import Scored
 from ramify.parser.pictures import drawn_tree
-from ramify.serve.reading import Read
+from ramify.serve.read_request import Read
 from ramify.serve.schemas import ParseRequest
-from ramify.serve.served import Served
+from ramify.serve.served_models import ServedModel
 
 
-def parse_answer(served: Served, request: ParseRequest, read: Read, analyses: Sequence[Analysis]) -> bytes:
+def parse_answer(served: ServedModel, request: ParseRequest, read: Read, analyses: Sequence[Analysis]) -> bytes:
     """The answer of /v1/parse."""
     answer: dict[str, Any] = {
         "model": served.name,
@@ -36,7 +36,7 @@ def parse_answer(served: Served, request: ParseRequest, read: Read, analyses: Se
     return as_bytes(answer)
 
 
-def score_answer(served: Served, scored: Sequence[Scored]) -> bytes:
+def score_answer(served: ServedModel, scored: Sequence[Scored]) -> bytes:
     """The answer of /v1/score."""
     results = [
         {

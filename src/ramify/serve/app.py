@@ -22,14 +22,14 @@ from ramify.serve.limits import Limits, RefusedError
 from ramify.serve.metrics import CONTENT_TYPE, Metrics
 from ramify.serve.page import Page
 from ramify.serve.problems import add_handlers, documented
-from ramify.serve.reading import read_request
+from ramify.serve.read_request import read_request
 from ramify.serve.schemas import ModelsAnswer, ParseAnswer, ParseRequest, ScoreAnswer, ScoreRequest
-from ramify.serve.served import Served, Shelf
+from ramify.serve.served_models import ServedModel, ServedModels
 from ramify.version import VERSION
 
 Result = TypeVar("Result")
-POSTED = documented(400, 404, 408, 413, 422, 503)
-ASKED = documented(400, 404, 413, 422)
+POST_ERRORS = documented(400, 404, 408, 413, 422, 503)
+GET_ERRORS = documented(400, 404, 413, 422)
 GLOSSARY_EXAMPLE = {
     "model": "mine",
     "symbol": {"name": "NT-3", "kind": "nonterminal", "share": 0.21, "use": "21% of constituents"},
@@ -39,8 +39,8 @@ GLOSSARY_EXAMPLE = {
 class Service:
     """What the routes share: models, their thread, and a thread that reads sentences and describes grammars."""
 
-    def __init__(self, shelf: Shelf, limits: Limits) -> None:
-        self.shelf, self.limits, self.ready = shelf, limits, False
+    def __init__(self, served_models: ServedModels, limits: Limits) -> None:
+        self.served_models, self.limits, self.ready = served_models, limits, False
         self.metrics = Metrics(lambda: self.batcher.waiting_words, lambda: self.batcher.unfinished)
         self.batcher = Batcher(limits, self.metrics.on_batch)
         self._reader = ThreadPoolExecutor(1, "ramify-reader")
@@ -59,13 +59,13 @@ class Service:
 
     async def _warm_up(self) -> None:
         """The first parse compiles the inner loops, or loads them."""
-        for served in self.shelf:
+        for served in self.served_models:
             example = served.parser.text_rules.sentence_of(served.example.split() or ["a", "b"])
             request = ParseRequest(sentences=[])
             await asyncio.wrap_future(self.batcher.submit(parse_job(served, request, [example], lambda _: b"")))
         self.ready = True
         self.metrics.ready.set(1)
-        for served in self.shelf:
+        for served in self.served_models:
             if isinstance(served.parser, Parser):
                 await self.describe(lambda served=served: _described(served))  # type: ignore[misc]
 
@@ -85,7 +85,7 @@ class Service:
     async def parse(self, request: ParseRequest) -> bytes:
         """The answer of /v1/parse."""
         self.check_ready()
-        served = self.shelf.find(request.model)
+        served = self.served_models.find(request.model)
         if request.decoder not in served.decoders:
             known = ", ".join(served.decoders)
             raise RamifyError(f"{served.name}: cannot have the decoder {request.decoder}; choose one of {known}.")
@@ -96,7 +96,7 @@ class Service:
     async def score(self, request: ScoreRequest) -> bytes:
         """The answer of /v1/score."""
         self.check_ready()
-        served = self.shelf.find(request.model)
+        served = self.served_models.find(request.model)
         parser = served.parser
         if not isinstance(parser, Parser) or not parser.has_likelihood:
             raise RamifyError(f"{served.name}: gives sentences no probability; score with another model.")
@@ -110,27 +110,27 @@ class Service:
 
 
 def parse_job(
-    served: Served, request: ParseRequest, sentences: Sequence[Sentence], answer: Callable[[list[Any]], bytes]
+    served: ServedModel, request: ParseRequest, sentences: Sequence[Sentence], answer: Callable[[list[Any]], bytes]
 ) -> Job:
     """Sentences to parse as a request says. A draw depends on its place in the stream, so it shares no batch."""
     how = request.decoder, request.seed, None, request.branching_prior
 
-    def analyse(given: Sequence[Sentence]) -> list[Analysis]:
-        return list(served.parser.analyse_many(given, *how))
+    def analyse(sentences_now: Sequence[Sentence]) -> list[Analysis]:
+        return list(served.parser.analyse_many(sentences_now, *how))
 
     return Job((served.name, "parse", *how), sentences, analyse, answer, whole=request.decoder == "sample")
 
 
-def _described(served: Served) -> None:
+def _described(served: ServedModel) -> None:
     try:
         served.glossary()
-    except RamifyError:  # a model without rules; whoever asks for them is answered with the reason
+    except RamifyError:  # a model without rules; requests for them are answered with the reason
         return
 
 
-def make_app(shelf: Shelf, limits: Limits | None = None) -> tuple[FastAPI, Service]:
+def make_app(served_models: ServedModels, limits: Limits | None = None) -> tuple[FastAPI, Service]:
     """The application without its guard, and what its routes share."""
-    service = Service(shelf, limits or Limits())
+    service = Service(served_models, limits or Limits())
     page = Page.made()
     app = FastAPI(
         title="ramify",
@@ -173,25 +173,25 @@ def make_app(shelf: Shelf, limits: Limits | None = None) -> tuple[FastAPI, Servi
                 "has_likelihood": bool(served.parser.has_likelihood),
                 "example": served.example,
             }
-            for served in shelf
+            for served in served_models
         ]
         taken = service.limits
         most = {"body_bytes": taken.body_bytes, "sentences": taken.sentences, "words": taken.words}
         return _json(as_bytes({"models": found, "limits": most, "ready": service.ready, "version": VERSION}))
 
-    @app.post("/v1/parse", response_model=ParseAnswer, responses=POSTED)
+    @app.post("/v1/parse", response_model=ParseAnswer, responses=POST_ERRORS)
     async def parse(request: ParseRequest) -> Response:
         """Trees of sentences; with gold trees also their scores."""
         return _json(await service.parse(request))
 
-    @app.post("/v1/score", response_model=ScoreAnswer, responses=POSTED)
+    @app.post("/v1/score", response_model=ScoreAnswer, responses=POST_ERRORS)
     async def score(request: ScoreRequest) -> Response:
         """log p(w) of sentences in nats."""
         return _json(await service.score(request))
 
     @app.get(
         "/v1/grammar",
-        responses={**ASKED, 200: {"content": {"application/json": {"example": GLOSSARY_EXAMPLE}}}},
+        responses={**GET_ERRORS, 200: {"content": {"application/json": {"example": GLOSSARY_EXAMPLE}}}},
     )
     async def grammar(
         model: Annotated[str | None, Query(description="One of those in /v1/models.")] = None,
@@ -200,7 +200,7 @@ def make_app(shelf: Shelf, limits: Limits | None = None) -> tuple[FastAPI, Servi
         ] = None,
     ) -> Response:
         """What the symbols of a grammar stand for: typical phrases, rules, how much each is used."""
-        served = shelf.find(model)
+        served = served_models.find(model)
 
         def found() -> bytes:
             glossary = served.glossary()

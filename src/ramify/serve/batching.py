@@ -20,7 +20,7 @@ from ramify.serve.limits import Limits, RefusedError
 
 BATCH_WORDS = 4_096
 LONGEST_WAIT = 60
-"""Seconds after which a refused client is asked to try again at most"""
+"""The longest time, in seconds, that a refused client is asked to wait before it tries again"""
 
 
 @dataclass(eq=False)
@@ -117,22 +117,22 @@ class Batcher:
         batch: list[tuple[Job, Sequence[Sentence]]] = []
         for job in sharing:
             upcoming = job.sentences[len(job.results) :]
-            taken = len(upcoming) if job.whole else _fitting(upcoming, left, at_least_one=not batch)
-            if not taken and upcoming:
+            fitting = len(upcoming) if job.whole else _fitting(upcoming, left, at_least_one=not batch)
+            if not fitting and upcoming:
                 break
             self._waiting.remove(job)
-            batch.append((job, upcoming[:taken]))
-            left -= sum(sum(sentence.is_word) for sentence in upcoming[:taken])
+            batch.append((job, upcoming[:fitting]))
+            left -= sum(sum(sentence.is_word) for sentence in upcoming[:fitting])
         return batch
 
     def _do(self, batch: list[tuple[Job, Sequence[Sentence]]]) -> None:
         started = time.perf_counter()
-        sentences = [sentence for _, taken in batch for sentence in taken]
+        sentences = [sentence for _, part in batch for sentence in part]
         words = sum(max(sum(sentence.is_word), 1) for sentence in sentences)
         try:
             found = iter(batch[0][0].analyse(sentences))
-            for job, taken in batch:
-                job.results.extend(next(found) for _ in taken)
+            for job, part in batch:
+                job.results.extend(next(found) for _ in part)
         except Exception as error:
             if len(batch) > 1:  # one of them is to blame, and the others should not suffer from it
                 for each in batch:
@@ -143,8 +143,8 @@ class Batcher:
         seconds = time.perf_counter() - started
         self._words_per_second += 0.2 * (words / max(seconds, 1e-6) - self._words_per_second)
         self._on_batch(len(sentences), words, seconds)
-        for job, taken in batch:
-            parsed = sum(max(sum(sentence.is_word), 1) for sentence in taken)
+        for job, part in batch:
+            parsed = sum(max(sum(sentence.is_word), 1) for sentence in part)
             if len(job.results) == len(job.sentences):
                 self._finish(job, None, parsed)
                 continue

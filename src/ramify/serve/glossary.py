@@ -17,7 +17,7 @@ from ramify.serve.limits import RefusedError
 __all__ = ["Glossary", "Text", "parsed_text"]
 
 _EXTENT = Extent(symbols=1 << 30, examples=8, words=8, rules=6)
-"""All symbols: any may be asked for"""
+"""All symbols: a request may be for any"""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OnAnswer = Callable[[str, int, float], None]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-DRAINED = 8
+DRAIN_FACTOR = 8
 """Times the limit of a body that is read and thrown away, so that a client that sends first still gets its answer"""
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -35,10 +35,10 @@ HEADERS = {
 
 
 class Guard:
-    """Only requests by a trusted name, whose body is complete, small enough and in time, reach the application.
+    """Passes on only requests for a trusted host name whose body is complete, small enough and in time.
 
-    A page of another origin may reach a server on loopback by a name of its own that leads there; such a name is not
-    among the trusted ones.
+    A web page of another origin can reach a server on loopback through a host name that resolves to it (DNS
+    rebinding); such a name is not trusted.
     """
 
     def __init__(self, app: App, hosts: Collection[str], limits: Limits, on_answer: OnAnswer) -> None:
@@ -76,8 +76,8 @@ class Guard:
             self._on_answer(route, status, time.perf_counter() - started)
 
     def _check_host(self, scope: Scope) -> None:
-        given = [value for name, value in scope["headers"] if name == b"host"]
-        if len(given) == 1 and without_port(given[0].decode("latin-1")).lower() in self._hosts:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) == 1 and without_port(hosts[0].decode("latin-1")).lower() in self._hosts:
             return
         raise RefusedError(400, "The Host header is not a name of this server; start it with --name to add one.")
 
@@ -94,7 +94,7 @@ class Guard:
                     size += len(part)
                     if size <= most:
                         parts.append(part)
-                    if size > DRAINED * most or not message.get("more_body", False):
+                    if size > DRAIN_FACTOR * most or not message.get("more_body", False):
                         break
         except TimeoutError:
             seconds = self._limits.client_seconds
@@ -113,13 +113,13 @@ def without_port(host: str) -> str:
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
     """A `receive` that gives the body that was read already, and then what comes next."""
-    given = False
+    sent = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal sent
+        if sent:
             return await receive()
-        given = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay

@@ -21,7 +21,7 @@ class Limits:
     client_seconds: float = 10.0
     """Within which a client must have sent its request"""
     stop_seconds: int = 30
-    """Within which requests must be answered when the server is asked to stop"""
+    """Time for open requests when the server stops"""
 
 
 class RefusedError(RamifyError):

@@ -68,7 +68,7 @@ class ParseRequest(_Given):
 
 
 class ScoreRequest(_Given):
-    """Sentences whose probability is wanted."""
+    """Sentences to compute the probability of."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"sentences": [SENTENCE]}]})
     sentences: list[str | GivenSentence]
@@ -119,8 +119,8 @@ class ParseResult(BaseModel):
     heads: list[int] | None = None
     posteriors: SpanPosteriors | None = None
     formats: dict[str, str]
-    tree: dict[str, Any] | None = Field(None, description="The placed tree, if a drawing is wanted.")
-    chart: dict[str, Any] | None = Field(None, description="The grid of span posteriors, if a drawing is wanted.")
+    tree: dict[str, Any] | None = Field(None, description="The placed tree, if a drawing was requested.")
+    chart: dict[str, Any] | None = Field(None, description="The grid of span posteriors, if a drawing was requested.")
     gold: GoldResult | None = None
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ramify.errors import RamifyError
 from ramify.models.base import Learner, Model
-from ramify.storage.model_files import CHECKPOINT, part
+from ramify.storage.model_files import CHECKPOINT, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors, shapes_of
 
 
@@ -44,7 +44,7 @@ def load_checkpoint(folder: Path, grammar: Model, optimizer: Learner) -> Positio
     """Bring grammar and optimizer to where the checkpoint is; without one they stay at the beginning."""
     if not (folder / CHECKPOINT).exists():
         return Position()
-    path = part(folder, CHECKPOINT)
+    path = checked_file(folder, CHECKPOINT)
     parameters = shapes_of(grammar.state_dict())
     moments = {
         f"optimizer.{place}.{name}": shape

@@ -14,13 +14,13 @@ from typing import Any
 
 from ramify.corpus.cleaning import WordRule
 from ramify.errors import RamifyError
-from ramify.naming import CONFIG
-from ramify.storage.files import contents, write_json
-from ramify.storage.model_files import FORMAT, LEARNT_FROM_TEXT, checksum, part, read_json
+from ramify.model_names import CONFIG
+from ramify.storage.files import folder_contents, write_json
+from ramify.storage.model_files import FORMAT, LEARNT_FROM_TEXT, checked_file, checksum, read_json
 from ramify.version import VERSION
 
 ENSEMBLE = "ensemble"
-MOST_MEMBERS = 1000
+MAX_MEMBERS = 1000
 _MEMBER = re.compile(r"member-[1-9][0-9]{0,3}")
 
 
@@ -45,7 +45,7 @@ class FoundMember:
 
 def save_ensemble(folder: Path, members: Sequence[StoredMember], word_rule: WordRule | None) -> None:
     """Write a new folder, which appears when it is whole; one that is there must be empty."""
-    if folder.exists() and (not folder.is_dir() or contents(folder, ())):
+    if folder.exists() and (not folder.is_dir() or folder_contents(folder, ())):
         raise RamifyError(f"{folder}: this folder is not empty; give another one for the ensemble.")
     folder = folder.absolute()
     try:
@@ -82,12 +82,12 @@ def is_ensemble(folder: Path) -> bool:
 
 def read_ensemble(folder: Path) -> tuple[list[FoundMember], str]:
     """The members, whose checksums are compared, and the rule for words; nothing is believed unseen."""
-    path = part(folder, CONFIG)
+    path = checked_file(folder, CONFIG)
     config = read_json(path)
     records = config.get(ENSEMBLE) if isinstance(config, dict) else None
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise RamifyError(f"{path}: does not have model format {FORMAT}; use the version of ramify that wrote it.")
-    if not isinstance(records, list) or not 0 < len(records) <= MOST_MEMBERS:
+    if not isinstance(records, list) or not 0 < len(records) <= MAX_MEMBERS:
         raise RamifyError(f"{path}: the list of members is missing or invalid; get a complete copy of the folder.")
     words = config.get("words")
     if not isinstance(words, str):

@@ -15,10 +15,10 @@ from ramify.errors import RamifyError
 from ramify.storage.locks import LOCK, locked_file
 
 _UNFINISHED = re.compile(r"\.(?P<name>.+?)(?:\.[0-9a-f]{8})?\.partial", re.DOTALL)
-_MOST_TRIES = 100
+_MAX_TRIES = 100
 
 
-def partial_of(out: Path) -> Path:
+def partial_path(out: Path) -> Path:
     """The file next to `out` that is locked while `out` is prepared, and in which `parse` collects its lines."""
     return out.with_name(f"{out.name}.partial")
 
@@ -29,7 +29,7 @@ def is_unfinished(path: Path, names: Container[str]) -> bool:
     return found is not None and found["name"] in names
 
 
-def contents(folder: Path, names: Container[str]) -> set[str]:
+def folder_contents(folder: Path, names: Container[str]) -> set[str]:
     """What a folder holds, except its lock and what killed processes left of files with these names."""
     if not folder.is_dir():
         return set()
@@ -43,7 +43,7 @@ def remove_unfinished(folder: Path, names: Container[str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def check_place(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Refuse, before the work is done, a file that could not be written into its folder."""
     if not path.parent.is_dir():
         raise RamifyError(f"{path}: the folder {path.parent} does not exist; create it first.")
@@ -51,7 +51,7 @@ def check_place(path: Path) -> None:
         raise RamifyError(f"{path}: {path.parent} is not writable; check its permissions.")
 
 
-def place_for(out: Path, overwrite: bool) -> Path:
+def output_path(out: Path, overwrite: bool) -> Path:
     """Where to write `out`, checked before the work: a link stays, and its target is written.
 
     Refused is what could not be written or, without `overwrite`, would replace something.
@@ -65,28 +65,28 @@ def place_for(out: Path, overwrite: bool) -> Path:
     place = Path(os.path.realpath(out)) if out.is_symlink() else out
     if place.is_symlink():
         raise RamifyError(f"{out}: this link points to itself; give the name of a file.")
-    check_place(place)
+    check_writable(place)
     if place.exists() and not overwrite:
         raise RamifyError(f"{out}: this file already exists; give another name, or --overwrite to replace it.")
     return place
 
 
 @contextmanager
-def locked_place(out: Path, overwrite: bool) -> Iterator[Path]:
-    """`place_for`, with other processes that would write the same file kept away."""
-    place = place_for(out, overwrite)
-    with locked_file(partial_of(place), out):
-        yield place_for(out, overwrite)  # once more, because another process may have finished it meanwhile
+def locked_output(out: Path, overwrite: bool) -> Iterator[Path]:
+    """`output_path`, with other processes that would write the same file kept away."""
+    place = output_path(out, overwrite)
+    with locked_file(partial_path(place), out):
+        yield output_path(out, overwrite)  # once more, because another process may have finished it meanwhile
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The whole new content or, if anything fails or the machine stops, what was there before."""
-    with written_whole(path) as handle:
+    with atomic_file(path) as handle:
         handle.write(data)
 
 
 @contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file to write into, which becomes `path` when this context ends; if anything fails, nothing is left of it."""
     temporary = None
     try:
@@ -107,7 +107,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 def _new_file_beside(path: Path) -> tuple[Path, int]:
     """A file that nobody else has: what was put there beforehand, such as a link, is neither followed nor changed."""
-    for tries_left in reversed(range(_MOST_TRIES)):
+    for tries_left in reversed(range(_MAX_TRIES)):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:
             # Unlike tempfile.mkstemp with the permissions of any other file.

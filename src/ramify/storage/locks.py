@@ -25,7 +25,7 @@ except ImportError:  # not POSIX
 LOCK = ".lock"
 """In a folder that is locked"""
 _PAUSE = 0.1
-_MOST_TRIES = 100
+_MAX_TRIES = 100
 _UNSUPPORTED = frozenset([errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK])
 
 
@@ -67,7 +67,7 @@ def check_unlocked(folder: Path) -> None:
     except BlockingIOError:
         raise _in_use(folder) from None
     except OSError:
-        pass  # whoever wants to write there will learn what is wrong
+        pass  # a later write reports what is wrong
 
 
 def _in_use(out: Path) -> RamifyError:
@@ -99,7 +99,7 @@ def _locked(path: Path, out: Path, patience: float, make: Callable[[], None]) ->
 
 def _acquired(path: Path, out: Path, patience: float, make: Callable[[], None]) -> int:
     until = time.monotonic() + patience
-    for _ in range(_MOST_TRIES + int(patience / _PAUSE)):
+    for _ in range(_MAX_TRIES + int(patience / _PAUSE)):
         make()
         try:
             descriptor = _opened(path, out)

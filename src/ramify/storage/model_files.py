@@ -13,12 +13,12 @@ from typing import Any
 
 from ramify.corpus.cleaning import WordRule
 from ramify.errors import RamifyError
+from ramify.model_names import CONFIG, check_model
 from ramify.models import FAMILIES
-from ramify.naming import CONFIG, check_model
 
 FORMAT = 2
 LARGEST_SIZE = 10_000_000
-MOST_WORDS = 1_000_001
+MAX_WORDS = 1_000_001
 """As many as a training takes, and `<unk>`"""
 VOCABULARY, WEIGHTS, SPLITTER, SPELLING = "vocab.txt", "model.safetensors", "splitter.json", "spelling.json"
 METRICS, CARD, CHECKPOINT, FOCUS = "metrics.jsonl", "README.md", "checkpoint.safetensors", "focus.safetensors"
@@ -35,7 +35,7 @@ COMPRESSED = "compressed_from"
 _SMALL = 1 << 16
 
 
-def part(folder: Path, name: str, largest: int | None = None) -> Path:
+def checked_file(folder: Path, name: str, largest: int | None = None) -> Path:
     """A file of the folder; refused if it is missing, not a plain file, too large, or leads out of the folder."""
     path = folder / name
     if not path.exists():
@@ -60,7 +60,7 @@ def part(folder: Path, name: str, largest: int | None = None) -> Path:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json, its names and sizes looked at before anything is built from them."""
-    path = part(folder, CONFIG)
+    path = checked_file(folder, CONFIG)
     config = read_json(path)
     if not isinstance(config, dict) or config.get("format") is True or config.get("format") != FORMAT:
         raise RamifyError(f"{path}: does not have model format {FORMAT}; use the version of ramify that wrote it.")
@@ -77,7 +77,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     for name in ("nonterminals", "preterminals", "rank", "words", "embedding", "width", "layers", "latent"):
         value = config["grammar"].get(name, 0 if name == "words" else 1)
         lowest = 0 if name == "latent" else 1
-        highest = MOST_WORDS if name == "words" else LARGEST_SIZE
+        highest = MAX_WORDS if name == "words" else LARGEST_SIZE
         if not (type(value) is int and lowest <= value <= highest):
             raise RamifyError(f"{path}: {name} must be a whole number from {lowest} to {highest:,}.")
     try:
@@ -113,7 +113,7 @@ def checksum(folder: str | Path) -> str:
     folder = Path(folder)
     digest = hashlib.sha256()
     names = [CONFIG, VOCABULARY, WEIGHTS, *([SPLITTER] if (folder / SPLITTER).exists() else [])]
-    for path in [folder] if folder.is_file() else [part(folder, name) for name in names]:
+    for path in [folder] if folder.is_file() else [checked_file(folder, name) for name in names]:
         with path.open("rb") as handle:
             digest.update(hashlib.file_digest(handle, "sha256").digest())
     return digest.hexdigest()

@@ -15,12 +15,12 @@ from ramify.corpus.spelling import Spelling
 from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import LONGEST_LINE, Vocabulary
 from ramify.errors import RamifyError
+from ramify.model_names import CONFIG
 from ramify.models import FAMILIES, Model
 from ramify.models.batches import check_tables_fit
 from ramify.models.td_pcfg import TDPCFG
-from ramify.naming import CONFIG
 from ramify.runtime.shapes import only_shapes
-from ramify.storage.files import contents, write_json
+from ramify.storage.files import folder_contents, write_json
 from ramify.storage.locks import locked_folder
 from ramify.storage.model_files import (
     FILES,
@@ -31,8 +31,8 @@ from ramify.storage.model_files import (
     VOCABULARY,
     WEIGHTS,
     WORDS_CHECKSUM,
+    checked_file,
     holds_model,
-    part,
     read_config,
     read_json,
 )
@@ -57,14 +57,14 @@ def load_model(folder: Path, device: torch.device) -> StoredModel:
     config = read_config(folder)
     rules = _text_rules(folder, config)
     words = config["grammar"]["words"]
-    vocabulary = Vocabulary.load(part(folder, VOCABULARY, words * LONGEST_LINE), rules.normal_form, words)
+    vocabulary = Vocabulary.load(checked_file(folder, VOCABULARY, words * LONGEST_LINE), rules.normal_form, words)
     if len(vocabulary) != words:
         raise RamifyError(
             f"{folder / VOCABULARY}: contains {len(vocabulary):,} words, but {CONFIG} says "
             f"{words:,}; use the files of one model."
         )
     model = empty_model(folder, config)
-    weights, facts = load_tensors(part(folder, WEIGHTS), shapes_of(model.state_dict()), LARGEST_HEADER)
+    weights, facts = load_tensors(checked_file(folder, WEIGHTS), shapes_of(model.state_dict()), LARGEST_HEADER)
     # Older models have no checksum of their words.
     if facts.get(WORDS_CHECKSUM, vocabulary.checksum) != vocabulary.checksum:
         raise RamifyError(
@@ -74,11 +74,11 @@ def load_model(folder: Path, device: torch.device) -> StoredModel:
         )
     if facts.get(CONFIG, _config_checksum(config)) != _config_checksum(config):
         raise RamifyError(f"{folder / CONFIG}: was changed after training; get a complete copy of the folder.")
-    if SPELLING in facts and facts[SPELLING] != _file_checksum(part(folder, SPELLING)):
+    if SPELLING in facts and facts[SPELLING] != _file_checksum(checked_file(folder, SPELLING)):
         raise RamifyError(f"{folder / SPELLING}: belongs to another model; get a complete copy of the folder.")
     model.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
-    spelling = Spelling.load(part(folder, SPELLING)) if (folder / SPELLING).exists() else None
+    spelling = Spelling.load(checked_file(folder, SPELLING)) if (folder / SPELLING).exists() else None
     return StoredModel(model.to(device), vocabulary, word_rule, rules, spelling)
 
 
@@ -90,7 +90,7 @@ def write_description(folder: Path, description: dict[str, Any], stored: StoredM
         stored.spelling.save(folder / SPELLING)
     if stored.text_rules.splitter is not None:
         write_json(folder / SPLITTER, stored.text_rules.splitter.as_record())
-        part(folder, SPLITTER)  # refused now if it is too large to be loaded later
+        checked_file(folder, SPLITTER)  # refused now if it is too large to be loaded later
 
 
 def write_weights(folder: Path, stored: StoredModel) -> None:
@@ -118,7 +118,7 @@ def _file_checksum(path: Path) -> str:
 def save_model(folder: Path, description: dict[str, Any], stored: StoredModel, overwrite: bool) -> None:
     """A whole model folder; a model that is there already is replaced only if `overwrite`, and other files stay."""
     with locked_folder(folder):
-        inside = contents(folder, FILES)
+        inside = folder_contents(folder, FILES)
         if inside and not (overwrite and holds_model(folder)):
             other = (
                 "; give another one, or overwrite"
@@ -156,9 +156,9 @@ def _text_rules(folder: Path, config: dict[str, Any]) -> TextRules:
     try:
         splitter = None
         if splits:
-            from ramify.corpus.splitting import Splitter  # imports NLTK, which is slow
+            from ramify.corpus.sentence_splitting import Splitter  # imports NLTK, which is slow
 
-            path = part(folder, SPLITTER)
+            path = checked_file(folder, SPLITTER)
             splitter = Splitter.from_record(read_json(path))
         return TextRules.from_record(record, splitter)
     except RamifyError as error:

@@ -19,12 +19,12 @@ from torch import Tensor
 from ramify.errors import RamifyError
 from ramify.storage.files import write_atomically
 
-SEAL = "ramify"
+METADATA_KEY = "ramify"
 LARGEST_HEADER = 100_000_000
 """The limit of the format; checkpoints keep the metrics of every epoch there"""
 LARGEST_HOLE = 1 << 24
 """Bytes; smaller files may be stored in any way"""
-STORED = ("F32", "F16")
+STORED_TYPES = ("F32", "F16")
 """Types of numbers in a file, by the names of the format; F16 where it holds them exactly"""
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -43,7 +43,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any
     described = json.dumps(facts or {}, sort_keys=True)
     # One entry, because several would be written in an order that changes from run to run.
     seal = json.dumps({"facts": described, "sha256": _checksum(ready, described)})
-    write_atomically(path, save(ready, {SEAL: seal}))
+    write_atomically(path, save(ready, {METADATA_KEY: seal}))
 
 
 def load_tensors(
@@ -55,14 +55,14 @@ def load_tensors(
     try:
         with safe_open(path, framework="pt") as handle:
             slices = {name: handle.get_slice(name) for name in handle.keys()}  # noqa: SIM118
-            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() in STORED}
+            found = {name: tuple(part.get_shape()) for name, part in slices.items() if part.get_dtype() in STORED_TYPES}
             if found != dict(expected):
                 wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
                 raise RamifyError(
                     f"{path}: does not match config.json: {wrong[0]} is missing or has another shape or type."
                 )
             tensors = {name: handle.get_tensor(name) for name in expected}
-            seal = json.loads((handle.metadata() or {}).get(SEAL, "{}"))
+            seal = json.loads((handle.metadata() or {}).get(METADATA_KEY, "{}"))
     except (OSError, SafetensorError, ValueError, RecursionError) as error:
         raise RamifyError(f"{path}: is damaged or not a safetensors file ({error}); get another copy.") from error
     except (MemoryError, RuntimeError) as error:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ramify.structures.engines import chosen_engine, one_by_one
+from ramify.structures.engines import choose_engine, run_each_sentence
 
 
 @dataclass(frozen=True)
@@ -150,18 +150,18 @@ class TreeDistribution(ABC):
 
         `engine` names one of those registered for this kind; `auto` takes the fastest that can run here.
         """
-        chosen = chosen_engine(self, engine)
+        chosen = choose_engine(self, engine)
         if chosen.one_at_a_time(self):
-            return torch.cat(one_by_one(chosen.log_partition, self))
+            return torch.cat(run_each_sentence(chosen.log_partition, self))
         return chosen.log_partition(self)
 
     def marginals(self, engine: str = "auto") -> Marginals:
         """The posteriors of spans and, where trees have labels, the best label of each span and tag of each word."""
-        chosen = chosen_engine(self, engine)
+        chosen = choose_engine(self, engine)
         compute: Callable[[Any], Marginals] = chosen.marginals or (lambda d: _marginals_by_autograd(d, engine))
         if not chosen.one_at_a_time(self):
             return compute(self)
-        parts = [found.tensors() for found in one_by_one(compute, self)]
+        parts = [found.tensors() for found in run_each_sentence(compute, self)]
         return Marginals(**{name: torch.cat([part[name] for part in parts]) for name in parts[0]})
 
     def argmax(self) -> list[Tree | None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from torch import Tensor
 
-from ramify.runtime.compilation import loops_are_spared
+from ramify.runtime.compilation import loops_are_postponed
 
 if TYPE_CHECKING:
     from ramify.structures.distribution import Marginals, TreeDistribution
@@ -36,7 +36,7 @@ class Engine(Generic[Kind]):
     one_at_a_time: Callable[[Kind], bool] = lambda _: False
     """Whether the sentences must be passed one by one, as where each has separate rules and the engine shares them"""
     has_loops: bool = False
-    """Whether it needs compiled loops, which a program may spare for a few sentences"""
+    """Whether it needs compiled loops, which a program can postpone for a few sentences"""
 
 
 _ENGINES: dict[type, dict[str, Engine[Any]]] = {}
@@ -55,17 +55,17 @@ def engines_of(kind: type) -> dict[str, Engine[Any]]:
     return next((_ENGINES[base] for base in kind.__mro__ if base in _ENGINES), {})
 
 
-def chosen_engine(distribution: Kind, name: str) -> Engine[Kind]:
-    """By its name, or for `auto` the first that can run; one that was asked for and cannot run is an error.
+def choose_engine(distribution: Kind, name: str) -> Engine[Kind]:
+    """By its name, or for `auto` the first that can run; a named engine that cannot run is an error.
 
-    Where loops are spared, `auto` is the first without them; log space, which is slow, is not worth that.
+    While loops are postponed, `auto` is the first without them; log space, which is slow, is not worth that.
     """
     engines = engines_of(type(distribution))
     if not engines:
         raise ValueError(f"no engine is registered for {type(distribution).__name__}; call register_engine")
     if name == "auto":
         able = [engine for engine in engines.values() if engine.refusal(distribution) is None]
-        if loops_are_spared():
+        if loops_are_postponed():
             able = [each for each in able if not each.has_loops and each is not engines.get(REFERENCE)] or able
         return able[0]
     if name not in engines:
@@ -75,6 +75,6 @@ def chosen_engine(distribution: Kind, name: str) -> Engine[Kind]:
     return engines[name]
 
 
-def one_by_one(run: Callable[[Kind], Result], distribution: Kind) -> list[Result]:
+def run_each_sentence(run: Callable[[Kind], Result], distribution: Kind) -> list[Result]:
     """The results of the sentences, each as a batch of one."""
     return [run(distribution.sentence(b)) for b in range(len(distribution))]

@@ -31,7 +31,7 @@ def logsumexp(x: Tensor, dim: int) -> Tensor:
 def log_matmul(x: Tensor, matrix: Tensor) -> Tensor:
     """log(exp(x) @ exp(matrix)) for x (..., r, k) and matrix (..., k, l).
 
-    As a product of shifted probabilities, unless these span so many powers that a product could underflow.
+    As a product of shifted probabilities, unless their range is so large that a product could underflow.
     """
     row_peak, column_peak = _peak(x, -1), _peak(matrix, -2)
     widest = _range(x, row_peak) + _range(matrix, column_peak)

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ramify.structures.derivations import Forest, KBest, drawn_with, heaviest, walk
+from ramify.structures.derivations import Forest, KBest, heaviest, sample_with, walk
 from ramify.structures.distribution import Tree, TreeDistribution
 from ramify.structures.log_space import BEST, SUM, Semiring
 
@@ -231,7 +231,7 @@ class PCFG(Rules, TreeDistribution, ABC):
         """
         if len(generators) != len(self):
             raise ValueError(f"there are {len(generators)} generators for {len(self)} sentences")
-        return [walk(self.sentence(b).forest(SUM), drawn_with(rng)) for b, rng in enumerate(generators)]
+        return [walk(self.sentence(b).forest(SUM), sample_with(rng)) for b, rng in enumerate(generators)]
 
     def log_weight(self, tree: Tree) -> Tensor:
         """() log p(tree, words) of the only sentence, plus the scores of the tree's spans."""

@@ -1,7 +1,7 @@
 """What a person sees in the terminal: progress, tables, trees."""
 
-from ramify.terminal.letters import tree_format
-from ramify.terminal.progress import counting, reading_progress
+from ramify.terminal.characters import tree_format
+from ramify.terminal.progress import progress_counter, reading_progress
 from ramify.terminal.tables import (
     agreement_table,
     bench_table,
@@ -19,14 +19,13 @@ from ramify.terminal.tables import (
     run_lines,
     sweep_table,
 )
-from ramify.terminal.training import training_display
+from ramify.terminal.training_display import training_display
 
 __all__ = [
     "agreement_table",
     "bench_table",
     "collapse_lines",
     "comparison_lines",
-    "counting",
     "coverage_lines",
     "detail_tables",
     "evalb_table",
@@ -34,6 +33,7 @@ __all__ = [
     "failure_lines",
     "head_table",
     "heads_by_length",
+    "progress_counter",
     "reading_progress",
     "results_console",
     "rules_table",

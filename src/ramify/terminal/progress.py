@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressC
 
 
 @contextmanager
-def counting(console: Console, what: str) -> Iterator[Callable[[], None]]:
+def progress_counter(console: Console, what: str) -> Iterator[Callable[[], None]]:
     """A counter for work of unknown size."""
     columns = (TextColumn(what), BarColumn(bar_width=24), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -17,12 +17,12 @@ from ramify.evaluation.agreement import BRANCHING
 from ramify.evaluation.calibration import Reliability
 from ramify.evaluation.coverage import NOT_COMPARABLE, are_comparable
 from ramify.evaluation.dependencies import HeadEvaluation
-from ramify.evaluation.failures import failures_told, log_space_told
+from ramify.evaluation.failures import describe_failures, describe_log_space
 from ramify.evaluation.gold import Prediction
 from ramify.evaluation.significance import Comparison
 from ramify.evaluation.spans import CONVENTIONS
 from ramify.parser import Evaluation, Parser
-from ramify.terminal.letters import shown
+from ramify.terminal.characters import ascii_if_needed
 
 
 def results_console() -> Console:
@@ -32,11 +32,13 @@ def results_console() -> Console:
 
 def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
     """Systems below each other; all must share one signature, which the caller prints."""
-    table = _table("system", "S-F1", "C-F1", shown("S-F1 ≤10"), shown("≤40"), "perplexity", "sentences")
+    table = _table(
+        "system", "S-F1", "C-F1", ascii_if_needed("S-F1 ≤10"), ascii_if_needed("≤40"), "perplexity", "sentences"
+    )
     if not are_comparable(result.coverage for result in evaluations if result.perplexity is not None):
         table.caption, table.caption_justify = NOT_COMPARABLE, "left"
     for result in evaluations:
-        std = shown(f"±{result.f1_std:.2f}") if result.run_f1 else ""
+        std = ascii_if_needed(f"±{result.f1_std:.2f}") if result.run_f1 else ""
         short = (result.by_length.get(name) for name in ("2-10", "2-40"))
         table.add_row(
             escape(result.system),
@@ -53,7 +55,7 @@ def head_table(evaluations: Sequence[HeadEvaluation]) -> Table:
     """Systems below each other; all must share one signature, which the caller prints."""
     table = _table("system", "directed", "undirected", "words", "sentences")
     for result in evaluations:
-        std = shown(f"±{result.directed_std:.2f}") if result.run_directed else ""
+        std = ascii_if_needed(f"±{result.directed_std:.2f}") if result.run_directed else ""
         scores = result.scores
         figures = (f"{scores.directed:.2f}{std}", f"{scores.undirected:.2f}", str(scores.words), str(scores.sentences))
         table.add_row(escape(result.system), *figures)
@@ -86,8 +88,8 @@ def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
             best = result.best_by_dev_likelihood
             chosen = f"; best by dev likelihood: {best}" if best else ""
             yield (
-                f"{result.system}: S-F1 {result.scores.sentence_f1:.2f} {shown('±')} {result.f1_std:.2f} over "
-                f"{len(result.run_f1)} runs, max {result.f1_max:.2f}{chosen}"
+                f"{result.system}: S-F1 {result.scores.sentence_f1:.2f} {ascii_if_needed('±')} {result.f1_std:.2f} "
+                f"over {len(result.run_f1)} runs, max {result.f1_max:.2f}{chosen}"
             )
 
 
@@ -101,10 +103,10 @@ def failure_lines(
         if result.failures:
             counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
             named = {reason: [f"sentence {number}" for number in found] for reason, found in result.failures.items()}
-            failures = failures_told(counts, named, sentences)
+            failures = describe_failures(counts, named, sentences)
             yield f"{result.system}: {failures} {consequence}"
         if result.in_log_space:
-            yield f"{result.system}: {log_space_told(result.in_log_space)}"
+            yield f"{result.system}: {describe_log_space(result.in_log_space)}"
 
 
 def agreement_table(agreement: Mapping[str, Any]) -> Table:
@@ -195,7 +197,7 @@ def _reliability_table(system: str, calibration: Reliability) -> Table:
 
 def evalb_table(evaluations: Sequence[Evaluation]) -> Table:
     """EVALB's summary, a row for each system and length limit."""
-    crossing = ("crossing", "no crossing", shown("≤2 crossing"))
+    crossing = ("crossing", "no crossing", ascii_if_needed("≤2 crossing"))
     heads = ("recall", "precision", "F1", "complete", *crossing, "tags", "sentences")
     table = _table("system", "length", *heads, title="EVALB")
     for result in evaluations:
@@ -290,7 +292,7 @@ def rules_table(rules: Sequence[tuple[str, str, str, float]], parser: Parser, ti
     table = _table("rule", "probability", title=title)
     for parent, left, right, probability in rules:
         children = " ".join(_with_words(child, parser) for child in (left, right))
-        table.add_row(f"{parent} {shown('→')} {children}", f"{probability:.3f}")
+        table.add_row(f"{parent} {ascii_if_needed('→')} {children}", f"{probability:.3f}")
     return table
 
 

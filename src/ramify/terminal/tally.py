@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from ramify.corpus.rows import RowCount
+from ramify.corpus.table_rows import RowCount
 from ramify.corpus.vocabulary import NO_WORDS, UnknownCount, Vocabulary
 from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
-from ramify.evaluation.coverage import Coverage, Likelihood, shown
-from ramify.evaluation.failures import MOST_NAMED, failures_told, log_space_told
+from ramify.evaluation.coverage import Coverage, Likelihood, format_perplexity
+from ramify.evaluation.failures import MAX_NAMED, describe_failures, describe_log_space
 from ramify.parser.analysis import Analysis, Scored
-from ramify.parser.base import TreeParser
-from ramify.parser.best import BestParses
 from ramify.parser.ensemble import Ensemble, add_agreement
+from ramify.parser.k_best import BestParses
+from ramify.parser.tree_parser import TreeParser
 from ramify.terminal.tables import collapse_lines
 
 AnyResult = TypeVar("AnyResult", Analysis, Scored, BestParses)
@@ -55,7 +55,7 @@ class Tally:
             )
         self.failures[failure] += 1
         named = self._named.setdefault(failure, [])
-        if len(named) < MOST_NAMED:
+        if len(named) < MAX_NAMED:
             named.append(where)
 
     def as_record(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Tally:
         self.in_log_space += record["in_log_space"]
         self.failures.update(record["failures"])
         for failure, named in record["named"].items():
-            self._named[failure] = [*self._named.get(failure, ()), *named][:MOST_NAMED]
+            self._named[failure] = [*self._named.get(failure, ()), *named][:MAX_NAMED]
         if record["agreement"] is not None:
             if self._agreement is None:
                 self._agreement = MemberAgreement(record["agreement"]["names"])
@@ -88,9 +88,9 @@ class Tally:
         if self.words.unknown:
             yield f"Unknown: {self.words}."
         if self.failures:
-            yield failures_told(self.failures, self._named, self.sentences)
+            yield describe_failures(self.failures, self._named, self.sentences)
         if self.in_log_space:
-            yield log_space_told(self.in_log_space)
+            yield describe_log_space(self.in_log_space)
         if self._agreement is not None:
             yield from collapse_lines(self._agreement.collapsed())
 
@@ -192,4 +192,5 @@ class LikelihoodTotals:
             return
         coverage = Coverage.of(self.total, vocabulary)
         yield f"Log p(w): {self.total.log_probability:.6f} nats in total."
-        yield f"Perplexity: {shown(self.total.perplexity)}, {coverage.figures()} ({coverage.perplexity_signature})."
+        perplexity = format_perplexity(self.total.perplexity)
+        yield f"Perplexity: {perplexity}, {coverage.figures()} ({coverage.perplexity_signature})."

@@ -9,13 +9,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from ramify.corpus.cleaning import NormalForm, WordRule, warn_of_absent_tags
+from ramify.corpus.cleaning import NormalForm, WordRule, warn_about_absent_tags
 from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.punctuation import Punctuation
-from ramify.corpus.reading import TEXT_WORDS, Corpus, corpus_of, kind_of, learn_splitter, read_sentences, split_paths
-from ramify.corpus.rows import TABLES
+from ramify.corpus.reading import (
+    TEXT_WORDS,
+    Corpus,
+    corpus_from_sentences,
+    guess_file_kind,
+    learn_splitter,
+    read_sentences,
+    split_paths,
+)
 from ramify.corpus.spelling import Spelling
+from ramify.corpus.table_rows import TABLES
 from ramify.corpus.text import TextRules
 from ramify.corpus.tokenising import script_without_spaces
 from ramify.corpus.vocabulary import UNKNOWN, UnknownCount, Vocabulary, count_words
@@ -25,8 +33,8 @@ from ramify.training.settings import Settings
 
 HELD_OUT_EVERY = 20
 """Without a dev set, one in this many sentences is held out."""
-_SEEN = 1000
-_MOSTLY = 0.2
+_SAMPLED_SENTENCES = 1000
+_UNSPACED_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
             raise RamifyError(
                 "A list of sentences needs no splitting and has no format; leave out split_sentences, column and input."
             )
-        data = corpus_of(data, rules)
+        data = corpus_from_sentences(data, rules)
     if not isinstance(data, Corpus):
         folder = split_paths(data) if Path(data).is_dir() else {}
         if dev is None and "dev" in folder:
@@ -116,7 +124,7 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
         dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
     else:
         if not isinstance(dev, str | Path | Corpus):
-            dev = corpus_of(dev, rules, "dev sentences")
+            dev = corpus_from_sentences(dev, rules, "dev sentences")
         dev = dev if isinstance(dev, Corpus) else _read_dev(dev, kind, rules, settings.column)
         rule_of_dev = (word_rule or word_rule_for(dev)) if dev.has_trees else TEXT_WORDS
         dev_set = dev.words_only(rule_of_dev)
@@ -170,13 +178,13 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
         rule = word_rule_for(data)
     else:
         rule = WordRule.from_name(settings.words)
-        warn_of_absent_tags(rule, data.parses, data.source)
+        warn_about_absent_tags(rule, data.parses, data.source)
     return rule, Punctuation.from_trees(data.parses, rule)
 
 
 def _read_dev(dev: str | Path, kind: Kind, rules: TextRules, column: str | None) -> Corpus:
     """The dev set, which may have trees though the training sentences are rows of a table."""
-    is_table = kind_of(Path(dev)) in TABLES if kind == "auto" and Path(dev).is_file() else True
+    is_table = guess_file_kind(Path(dev)) in TABLES if kind == "auto" and Path(dev).is_file() else True
     return read_sentences(dev, kind, text_rules=rules, column=column if is_table else None)
 
 
@@ -188,9 +196,9 @@ def _check_text(data: Corpus, settings: Settings) -> None:
         raise RamifyError(
             f"{data.source}: contains CoNLL-U, already split into sentences; leave out --split-sentences."
         )
-    seen = data.parses[:_SEEN]
+    seen = data.parses[:_SAMPLED_SENTENCES]
     scripts = [script for parse in seen if (script := script_without_spaces(parse.words))]
-    if len(scripts) > _MOSTLY * len(seen):
+    if len(scripts) > _UNSPACED_SHARE * len(seen):
         raise RamifyError(
             f"{data.source}: this looks like {scripts[0]} without spaces between words; "
             "tokenise it with a segmenter of that language first, one space between words."

@@ -24,8 +24,8 @@ from torch import Tensor
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
-from ramify.parser.members import Member, table_of
-from ramify.storage.model_files import FOCUS, part
+from ramify.parser.ensemble_members import Member, table_of
+from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
 
 OnTeacher = Callable[[int, int], None]
@@ -63,7 +63,7 @@ class SpanScores:
     def load(cls, folder: Path, lengths: Sequence[int]) -> SpanScores:
         """What `save` wrote, for sentences of these lengths."""
         size = sum(N * (N - 1) // 2 for N in lengths)
-        tensors, _ = load_tensors(part(folder, FOCUS), {"scores": (size,)})
+        tensors, _ = load_tensors(checked_file(folder, FOCUS), {"scores": (size,)})
         return cls(lengths, tensors["scores"].numpy())
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ramify.errors import RamifyError, RamifyWarning
+from ramify.model_names import CONFIG
 from ramify.models.base import Learner, Model
-from ramify.naming import CONFIG
-from ramify.storage.card import write_card
 from ramify.storage.checkpoint import Position, load_checkpoint, save_checkpoint
-from ramify.storage.files import contents, remove_unfinished, write_atomically
+from ramify.storage.files import folder_contents, remove_unfinished, write_atomically
 from ramify.storage.locks import check_unlocked
+from ramify.storage.model_card import write_card
 from ramify.storage.model_files import (
     CHECKPOINT,
     FILES,
@@ -44,7 +44,7 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
         raise RamifyError("A run is either resumed or overwritten; choose one of resume and overwrite.")
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: this is a file; give the name of a folder.")
-    inside = contents(out, FILES)
+    inside = folder_contents(out, FILES)
     if not inside:
         return None
     if CONFIG not in inside or not holds_model(out):

@@ -17,12 +17,12 @@ from ramify.decoding.decoders import log_probabilities
 from ramify.errors import RamifyError
 from ramify.evaluation.scores import perplexity
 from ramify.models import FAMILIES, Model
-from ramify.models.batches import WordIds, check_fits, check_tables_fit, memory_batches, padded
-from ramify.parser.evaluate import evaluate
+from ramify.models.batches import WordIds, check_fits, check_tables_fit, memory_batches, pad
+from ramify.parser.ensemble_members import MemberInput, check_member, open_member
 from ramify.parser.loading import load_single
-from ramify.parser.members import GivenMember, check_member, open_member
 from ramify.parser.parser import Parser
-from ramify.runtime.devices import chosen_device
+from ramify.parser.predictions import evaluate
+from ramify.runtime.devices import choose_device
 from ramify.runtime.shapes import only_shapes
 from ramify.storage.checkpoint import Position
 from ramify.storage.locks import locked_folder
@@ -45,8 +45,8 @@ from ramify.training.stopping import StopRequest, stop_requests
 from ramify.training.summary import Summary, Verdict, judge_run, summarise
 from ramify.version import VERSION
 
-MOST_PARAMETERS = 2**31
-GivenData = str | Path | Corpus | Iterable[str | Sequence[str]]
+MAX_PARAMETERS = 2**31
+DataInput = str | Path | Corpus | Iterable[str | Sequence[str]]
 """A file or folder, sentences that were read already, or sentences as strings or lists of tokens"""
 
 
@@ -61,11 +61,11 @@ class Callbacks(NamedTuple):
 
 
 def train(
-    data: GivenData,
+    data: DataInput,
     out: str | Path,
     *,
-    dev: GivenData | None = None,
-    teachers: Sequence[GivenMember] = (),
+    dev: DataInput | None = None,
+    teachers: Sequence[MemberInput] = (),
     config: str | Path | None = None,
     preset: str | None = None,
     resume: bool = False,
@@ -112,10 +112,10 @@ def train(
 
 
 def fit(
-    sentences: GivenData,
+    sentences: DataInput,
     *,
-    dev: GivenData | None = None,
-    teachers: Sequence[GivenMember] = (),
+    dev: DataInput | None = None,
+    teachers: Sequence[MemberInput] = (),
     preset: str | None = None,
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
     **settings: Any,
@@ -138,13 +138,13 @@ class _Run:
 
     def __init__(
         self,
-        data: GivenData,
-        dev: GivenData | None,
+        data: DataInput,
+        dev: DataInput | None,
         settings: Settings,
-        teachers: Sequence[GivenMember],
+        teachers: Sequence[MemberInput],
         resumed: bool = False,
     ) -> None:
-        device = chosen_device(settings.device)
+        device = choose_device(settings.device)
         _check_teachers(teachers, settings, resumed)
         self.data, self.settings = prepare(data, dev, settings), settings
         self._teachers = [open_member(teacher, settings.device) for teacher in teachers]
@@ -271,7 +271,7 @@ class _Stop:
         self._request.obey(self._message)
 
 
-def _check_teachers(teachers: Sequence[GivenMember], settings: Settings, resumed: bool) -> None:
+def _check_teachers(teachers: Sequence[MemberInput], settings: Settings, resumed: bool) -> None:
     """Refuse a focus without teachers, and teachers that cannot be used, before any data is read."""
     if isinstance(teachers, str | Path):
         raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put the teacher into a list.")
@@ -312,7 +312,7 @@ def check_size(model: str, arguments: dict[str, Any]) -> None:
     except (TypeError, ValueError) as error:
         raise RamifyError(f"{model} does not accept these options ({error}); change them.") from error
     size = sum(parameter.numel() for parameter in empty.parameters())
-    if size > MOST_PARAMETERS:
+    if size > MAX_PARAMETERS:
         raise RamifyError(
             f"This model would have {size:,} parameters, which is too many; use fewer symbols or smaller embeddings."
         )
@@ -358,7 +358,7 @@ def _loss(model: Model, sentences: Sequence[WordIds], focus: SpanScores | None, 
     """Minus the mean objective per sentence, with the span scores from the place `first` on if that is given."""
     total = 0.0
     for places in memory_batches(model, list(map(len, sentences))):
-        batch = padded([sentences[place] for place in places], model.device)
+        batch = pad([sentences[place] for place in places], model.device)
         if focus is None or first is None:
             objective = model.objective(*batch)
         else:

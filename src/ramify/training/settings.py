@@ -26,7 +26,7 @@ FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"
 DEFAULT_BATCH = 4
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
-MOST_BITS = 64
+MAX_BITS = 64
 """No setting is a whole number beyond these; Python could not even write one of thousands of digits in an error."""
 
 
@@ -182,13 +182,13 @@ def named_settings() -> dict[str, Field[Any]]:
 
 
 def _converted(setting: Field[Any], value: Any, where: str) -> Any:
-    wanted = TYPES[str(setting.type)]
-    if type(value) is int and value.bit_length() > MOST_BITS:
-        raise RamifyError(f"{where}: {setting.name} is a number of more than {MOST_BITS} bits; give a smaller one.")
-    if wanted is float and type(value) is int:
+    expected = TYPES[str(setting.type)]
+    if type(value) is int and value.bit_length() > MAX_BITS:
+        raise RamifyError(f"{where}: {setting.name} is a number of more than {MAX_BITS} bits; give a smaller one.")
+    if expected is float and type(value) is int:
         return float(value)
-    if type(value) is not wanted:
-        raise RamifyError(f"{where}: {setting.name} is {value!r}, but must be of type {wanted.__name__}.")
+    if type(value) is not expected:
+        raise RamifyError(f"{where}: {setting.name} is {value!r}, but must be of type {expected.__name__}.")
     return value
 
 
@@ -211,7 +211,7 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
 
 
 def load_settings(
-    config: str | Path | None, given: dict[str, Any], earlier: Settings | None = None, preset: str | None = None
+    config: str | Path | None, overrides: dict[str, Any], earlier: Settings | None = None, preset: str | None = None
 ) -> Settings:
     """Defaults, those of the family, a preset by its name, the TOML file, what was given by hand (None: not given).
 
@@ -226,7 +226,7 @@ def load_settings(
         chosen |= _sourced(_from_toml(presets()[preset]), f"preset {preset}")
     if config is not None:
         chosen |= _sourced(_from_toml(Path(config)), str(config))
-    chosen |= _sourced({name: value for name, value in given.items() if value is not None}, "settings")
+    chosen |= _sourced({name: value for name, value in overrides.items() if value is not None}, "settings")
     if earlier is None:
         chosen = _family_defaults(chosen) | chosen
     settings = _with(earlier or Settings(), chosen)
@@ -283,8 +283,8 @@ def _check_options(settings: Settings, sources: dict[str, str]) -> None:
         name = option.name
         if name not in sources or getattr(settings, name) == option.default:
             continue
-        taken = FAMILIES[settings.model].option_names()
-        if name not in taken:
+        options = FAMILIES[settings.model].option_names()
+        if name not in options:
             raise RamifyError(
-                f"{sources[name]}: {settings.model} has no option {name}; it has {', '.join(taken) or 'none'}."
+                f"{sources[name]}: {settings.model} has no option {name}; it has {', '.join(options) or 'none'}."
             )

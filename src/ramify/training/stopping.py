@@ -12,27 +12,27 @@ from types import FrameType
 from ramify.errors import Stopped
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-TOGETHER = 1.0
+SAME_REQUEST_SECONDS = 1.0
 """Seconds within which a signal that comes again is the same wish: `timeout` sends it to a process and to its group."""
 
 
 class StopRequest:
-    """Whether an end was asked for, and by which signal."""
+    """Whether a stop was requested, and by which signal."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
         self._since = 0.0
 
     def is_repeated(self, number: int) -> bool:
-        """Whether a signal is but an echo of the one that asked for the end."""
-        return number == self.signal and time.monotonic() - self._since < TOGETHER
+        """Whether a signal repeats the one that requested the stop."""
+        return number == self.signal and time.monotonic() - self._since < SAME_REQUEST_SECONDS
 
     def ask(self, number: int) -> None:
         """Ask for an end."""
         self.signal, self._since = number, time.monotonic()
 
     def obey(self, message: str = "Stopped.") -> None:
-        """Raise `Stopped` if an end was asked for."""
+        """Raise `Stopped` if a stop was requested."""
         if self.signal is not None:
             raise Stopped(self.signal, message)
 
@@ -47,10 +47,10 @@ def stop_requests() -> Iterator[StopRequest]:
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    usual = {number: signal.getsignal(number) for number in SIGNALS}
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
 
     def restore() -> None:
-        for number, handler in usual.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
     def on_signal(number: int, _: FrameType | None) -> None:

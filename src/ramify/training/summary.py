@@ -9,14 +9,14 @@ from typing import Any
 from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.models import Model
-from ramify.parser.evaluate import evaluate
+from ramify.parser.predictions import evaluate
 from ramify.training.data import Data
 from ramify.training.settings import Settings
 
 WORDS_PER_PRETERMINAL = 300
 """With fewer training words for each preterminal, more symbols seldom help; docs/usage.md gives the figures."""
-FEWEST_PRETERMINALS = 30
-"""Advice never asks for fewer: then it is the text that is too short."""
+MIN_PRETERMINALS = 30
+"""Fewer are never recommended: then the text is too short."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Summary:
         if self.words >= WORDS_PER_PRETERMINAL * symbols:
             return None
         enough = self.words // WORDS_PER_PRETERMINAL // 10 * 10
-        fewer = f"give more text, or try --preterminals {enough}" if enough >= FEWEST_PRETERMINALS else "give more text"
+        fewer = f"give more text, or try --preterminals {enough}" if enough >= MIN_PRETERMINALS else "give more text"
         return (
             f"{self.words:,} training words are few for {symbols:,} preterminals: {self.words / symbols:,.0f} per "
             f"preterminal, but at least {WORDS_PER_PRETERMINAL} are recommended; {fewer}."

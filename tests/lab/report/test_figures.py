@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ramify.lab.report.figures.plots import draw_curves, draw_heat_map, draw_lengths, draw_symbols
-from ramify.lab.report.figures.style import Systems, drawing, look, rendered
+from ramify.lab.report.figures.style import Systems, figure_style, render_figure, style_of_model
 from ramify.lab.results.schema import Spread, spread
 
 pytestmark = pytest.mark.needs("plot")
@@ -19,9 +19,9 @@ def words(svg: str) -> list[str]:
 
 
 def drawn(draw: Any, *arguments: Any) -> tuple[Any, list[str]]:
-    with drawing():
+    with figure_style():
         figure = draw(*arguments)
-        svg = rendered(figure, "figure", "A title").svg
+        svg = render_figure(figure, "figure", "A title").svg
     return figure, words(svg)
 
 
@@ -39,7 +39,7 @@ def test_legends_stand_below_the_axes_and_labels_inside_the_figure(name: str) ->
     }
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    with drawing():
+    with figure_style():
         figure = draw_lengths(["2-10", "11-20"], values, Systems({name: place for place, name in enumerate(values)}))
         FigureCanvasAgg(figure).draw()
         renderer = figure.canvas.get_renderer()
@@ -64,6 +64,6 @@ def test_sizes_are_the_ticks_of_their_axis() -> None:
 
 
 def test_systems_are_told_apart_by_more_than_colour() -> None:
-    looks = [look(number) for number in range(60)]
+    looks = [style_of_model(number) for number in range(60)]
     assert len({(each["marker"], str(each["linestyle"])) for each in looks[:36]}) == 36
     assert len({str(each) for each in looks}) == 60

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramify.lab.report.exhibit import Exhibit, Number, Section, Table
-from ramify.lab.report.pages import Footnotes, Page, table_latex
+from ramify.lab.report.report_page import Footnotes, Page, table_latex
 from ramify.lab.results.collection import Problem
 from ramify.lab.results.schema import one_line
 from ramify.lab.templates import latex, markdown

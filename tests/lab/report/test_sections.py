@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ramify.lab.report.exhibit import Number
-from ramify.lab.report.pages import Page
-from ramify.lab.report.sections.gold_labels import by_label, by_length, disjoint, heat, pure_symbols
-from ramify.lab.report.sections.scores import across, scores
+from ramify.lab.report.report_page import Page
+from ramify.lab.report.sections.gold_labels import by_label, by_length, disjoint_ranges, heat_map_values, pure_symbols
+from ramify.lab.report.sections.score_tables import scores, treebank_comparison
 from ramify.lab.report.sections.training import cost, every_run, find_series, symbols, use_of_symbols
-from ramify.lab.results.collection import chosen_run
+from ramify.lab.results.collection import choose_run
 from ramify.lab.results.schema import Induced, spread
 from tests.lab.made_results import planned, tiny, write_plan
 from tests.lab.made_results import scores as scored
@@ -114,12 +114,12 @@ def test_treebanks_by_models(tmp_path: Path) -> None:
         tiny("fr", "once", 0, 1.0),
         baseline("de", "right", 10.0),
     )
-    assert rows(table_of(across(runs))) == [
+    assert rows(table_of(treebank_comparison(runs))) == [
         {"data": "de", "a": Number(41.0, 1.0), "b": Number(30.0), "right (baseline)": Number(10.0)},
         {"data": "fr", "a": Number(50.0), "b": Number(31.0), "right (baseline)": None},
         {"data": "mean", "a": Number(45.5), "b": Number(30.5), "right (baseline)": None},
     ]
-    assert across(made(tmp_path / "one", tiny("de", "a", 0, 40.0))).exhibits == []
+    assert treebank_comparison(made(tmp_path / "one", tiny("de", "a", 0, 40.0))).exhibits == []
 
 
 def label(recall: float, share: float) -> dict[str, float]:
@@ -168,8 +168,8 @@ def test_f1_by_length(tmp_path: Path) -> None:
         {"words": "2-10", "sentences": Number(7, digits=0), "a": Number(65.0, 5.0)},
         {"words": "11-20", "sentences": Number(3, digits=0), "a": Number(40.0, 0.0)},
     ]
-    assert disjoint(["2-10", "11-20", "41+", "2-40"]) == ["2-10", "11-20", "41+"]
-    assert disjoint(["11-20", "21-30", "2-40"]) == ["11-20", "21-30"]
+    assert disjoint_ranges(["2-10", "11-20", "41+", "2-40"]) == ["2-10", "11-20", "41+"]
+    assert disjoint_ranges(["11-20", "21-30", "2-40"]) == ["11-20", "21-30"]
 
 
 def sized(name: str, p: int, f1: float, seed: int = 0, **settings: Any) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def test_pure_symbols() -> None:
 
 
 def test_heat_map() -> None:
-    labels, nonterminals, values = heat(INDUCED, {"VP": 100, "NP": 50})
+    labels, nonterminals, values = heat_map_values(INDUCED, {"VP": 100, "NP": 50})
     assert (labels, nonterminals) == (["VP", "NP"], ["A", "B", "C"])
     assert values == [[0.0, 0.75, 0.25], [0.75, 0.25, 0.0]]
 
@@ -256,7 +256,7 @@ def test_heat_map_of_many_labels_and_symbols() -> None:
         alignment={f"L{i}": {f"NT-{i}": 2, "NT-39": 2} for i in range(10)},
         subtypes={},
     )
-    labels, nonterminals, values = heat(many, {f"L{i}": 10 - i for i in range(10)})
+    labels, nonterminals, values = heat_map_values(many, {f"L{i}": 10 - i for i in range(10)})
     assert labels == [*(f"L{i}" for i in range(7)), "OTHER"]
     assert nonterminals == [f"NT-{i}" for i in range(30)]
     # NT-39 is not shown, and half of every label is its own.
@@ -274,7 +274,7 @@ def test_the_run_with_the_best_dev_likelihood_is_shown(tmp_path: Path) -> None:
         tiny("en", "a", 1, 10.0, epochs=epochs(60, 39)),
         tiny("en", "a", 2, 10.0),
     )
-    assert chosen_run(runs.of("en", "a")).seed == 1
+    assert choose_run(runs.of("en", "a")).seed == 1
 
 
 def test_cost(tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ def test_a_bound_is_called_one(tmp_path: Path) -> None:
 def test_a_model_may_be_called_like_a_baseline(tmp_path: Path) -> None:
     records = [of for data in ("de", "fr") for of in (tiny(data, "random", 0, 70.0), baseline(data, "random", 18.0))]
     expected = {"data": "de", "random": Number(70.0), "random (baseline)": Number(18.0)}
-    assert rows(table_of(across(made(tmp_path, *records))))[0] == expected
+    assert rows(table_of(treebank_comparison(made(tmp_path, *records))))[0] == expected
 
 
 def test_groups_show_the_seeds_of_their_plan(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_long_names_stay_apart(tmp_path: Path) -> None:
 def test_a_model_looks_the_same_in_all_figures_and_unlike_those_beside_it(tmp_path: Path) -> None:
     together = {"sizes": "abcdefg", "kinds": "ahi", "few": "ja"}
     write_plan(tmp_path, {name: [planned("en", m, 0)[0] for m in models] for name, models in together.items()})
-    looks = made(tmp_path, *(tiny("en", model, 0, 50.0) for model in "abcdefghij")).looks
+    looks = made(tmp_path, *(tiny("en", model, 0, 50.0) for model in "abcdefghij")).style_numbers
     assert set(looks) == set("abcdefghij")
     for models in together.values():
         assert len({looks[model] for model in models}) == len(models)
@@ -373,7 +373,7 @@ def test_a_model_looks_the_same_in_all_figures_and_unlike_those_beside_it(tmp_pa
 def test_sections_without_data_are_left_out(tmp_path: Path) -> None:
     runs = made(tmp_path, tiny("en", "a", 0, 50.0))
     assert scores(runs).exhibits
-    for section in (across, symbols, by_label, by_length, cost):
+    for section in (treebank_comparison, symbols, by_label, by_length, cost):
         assert section(runs).exhibits == []
 
 

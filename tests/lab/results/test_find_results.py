@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ramify.errors import RamifyError
-from ramify.lab.report.pages import Page, summary, table_latex
+from ramify.lab.report.report_page import Page, summary, table_latex
 from ramify.lab.report.write_report import sections_of
 from ramify.lab.results.find_results import collect_results
 from ramify.lab.results.schema import Result, as_record, read_record

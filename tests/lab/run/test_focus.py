@@ -145,15 +145,15 @@ def test_the_default_recipe_is_whole():
 
 
 def test_expected_minutes_follow_from_epochs_seeds_and_jobs(recipe_file, monkeypatch):
-    monkeypatch.setattr(time_budget, "BESIDES", 1.0)
-    monkeypatch.setattr(time_budget, "PARSES", 0.0)
+    monkeypatch.setattr(time_budget, "OVERHEAD", 1.0)
+    monkeypatch.setattr(time_budget, "PARSING_EPOCHS", 0.0)
     recipe = read_recipe(str(recipe_file), {})
     seconds = {"low-rank": 30.0, "dense": 60.0, "student": 15.0}
     # Teachers: 2 x 60 s and 120 s; students: 2 x 30 s in each of two rounds.
     assert expected_minutes(recipe, seconds, 1) == pytest.approx((240 + 120) / 60)
     assert expected_minutes(recipe, seconds, 2) == pytest.approx((180 + 60) / 60)
     assert expected_minutes(recipe, seconds, 9) == pytest.approx((120 + 60) / 60)
-    monkeypatch.setattr(time_budget, "PARSES", 0.5)
+    monkeypatch.setattr(time_budget, "PARSING_EPOCHS", 0.5)
     # Two students parse with three teachers (60 s), then two with two students (15 s).
     assert expected_minutes(recipe, seconds, 1) == pytest.approx((240 + 60 + 2 * 60 + 60 + 2 * 15) / 60)
 
@@ -185,7 +185,7 @@ def test_the_seconds_of_an_epoch_are_those_of_its_steps(recipe_file, tmp_path, m
 
     monkeypatch.setattr(time_budget, "train_step", step)
     monkeypatch.setattr(time_budget.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(time_budget, "TIMED", 4000)
+    monkeypatch.setattr(time_budget, "TIMED_STEPS", 4000)
     recipe, data = read_recipe(str(recipe_file), {}), data_set(write_treebank(tmp_path / "mine"))
     words = sum(len(parse) for parse in read_sentences(data.split("train")).parses if 2 <= len(parse) <= 40)
     assert seconds_per_epoch(recipe.student, data) == pytest.approx(words, rel=0.02)

@@ -192,7 +192,7 @@ def test_a_process_that_breaks_down_is_a_failure_too_and_can_be_tried_again(tmp_
     plan, out = read_plan(write_experiment(tmp_path, DENSE_ALONE.replace("[0, 1]", "[0]"))), tmp_path / "out"
     with monkeypatch.context() as broken:
         broken.setattr(
-            "ramify.lab.run.worker_process._BEGIN", "import os, sys; sys.stderr.write('ouch'); os.kill(os.getpid(), 9)"
+            "ramify.lab.run.worker_process._CODE", "import os, sys; sys.stderr.write('ouch'); os.kill(os.getpid(), 9)"
         )
         assert set(states(run_experiment(plan, out)).values()) == {"failed"}
     failed = json.loads((out / "runs" / "small" / "dense" / "seed-0" / "failed.json").read_text())
@@ -269,7 +269,7 @@ def test_a_damaged_result_is_made_again(tmp_path):
 
 
 def test_a_run_whose_folder_cannot_be_made_is_one_that_failed(tmp_path, monkeypatch):
-    monkeypatch.setattr("ramify.lab.run.worker_process._BEGIN", "raise SystemExit(1)")
+    monkeypatch.setattr("ramify.lab.run.worker_process._CODE", "raise SystemExit(1)")
     plan, out = read_plan(write_experiment(tmp_path, ONE)), tmp_path / "out"
     out.mkdir()
     folder_module.write_plan(out, plan)

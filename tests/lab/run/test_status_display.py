@@ -33,9 +33,9 @@ def test_a_run_from_its_beginning_to_its_end():
     assert all(text in shown([status]) for text in ("training", "1/2", "1:01:01"))
     status.take({"event": "epoch", "record": RECORD})
     assert "81.2" in shown([status])
-    assert status.at_work
+    assert status.is_running
     status.take({"event": "finished", "result": finished(RECORD)})
-    assert not status.at_work
+    assert not status.is_running
     assert "41.50" in shown([status])
     assert "1:01:01" not in shown([status])
     assert "1 jobs: 1 finished" in shown([status])

@@ -44,7 +44,7 @@ class KilledWorker:
 def test_a_worker_that_hears_of_the_end_first_has_not_failed(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "Worker", KilledWorker)
     monkeypatch.setattr(runner, "PAUSE", 2.0)
-    monkeypatch.setattr(stopping, "TOGETHER", 60.0)
+    monkeypatch.setattr(stopping, "SAME_REQUEST_SECONDS", 60.0)
     with pytest.raises(Stopped) as stop:
         run_experiment(read_plan(write_experiment(tmp_path, TINY)), tmp_path / "out", jobs=1)
     assert stop.value.exit_code == 143
@@ -70,7 +70,7 @@ def test_a_signal_that_comes_twice_within_a_second_is_one_wish():
 
 
 def test_another_signal_is_another_wish_however_soon_it_comes(monkeypatch):
-    monkeypatch.setattr(stopping, "TOGETHER", 60.0)
+    monkeypatch.setattr(stopping, "SAME_REQUEST_SECONDS", 60.0)
     with stop_requests():
         signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
@@ -79,7 +79,7 @@ def test_another_signal_is_another_wish_however_soon_it_comes(monkeypatch):
 
 @pytest.mark.parametrize("numbers", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT)])
 def test_a_second_wish_has_its_usual_effect(monkeypatch, numbers):
-    monkeypatch.setattr(stopping, "TOGETHER", 0.0)
+    monkeypatch.setattr(stopping, "SAME_REQUEST_SECONDS", 0.0)
     with stop_requests() as request:
         signal.raise_signal(numbers[0])
         assert request.signal == numbers[0]
@@ -90,7 +90,7 @@ def test_a_second_wish_has_its_usual_effect(monkeypatch, numbers):
 @pytest.mark.parametrize("closed_pipe", [True, False])
 def test_notes_that_nobody_can_read_do_not_end_the_work(closed_pipe):
     program = (
-        "from ramify.cli.output import watch_standard_output; watch_standard_output()\n"
+        "from ramify.cli.line_output import watch_standard_output; watch_standard_output()\n"
         "from ramify.cli.common import notes\n"
         "for _ in range(3): notes.print('a note')\n"
         "print('went on')"

@@ -33,7 +33,9 @@ GROUPS = (
             Mutant("CRF._fence_posts", "-backward[:, 1:]", "backward[:, 1:]"),
             Mutant("CRF._fence_posts", "forward[:, :-1]", "forward[:, 1:]"),
             Mutant("CRF._fence_posts", "(lengths + 2).cpu()", "torch.full_like(lengths, N + 2).cpu()"),
-            Mutant("CRF._fence_posts", "dropped_out(self.embedding(framed), dropout, noise)", "self.embedding(framed)"),
+            Mutant(
+                "CRF._fence_posts", "apply_dropout(self.embedding(framed), dropout, noise)", "self.embedding(framed)"
+            ),
             Mutant("CRF.forward", "ends = begins + self.hidden.bias", "ends = begins"),
             Mutant("CRF.forward", ".relu_()", ""),
             Mutant("CRF.forward", "begins[:, 0, :0]", "begins.new_zeros(B, 0)"),
@@ -41,7 +43,7 @@ GROUPS = (
             Mutant("CRF.objective", "expected - trees", "expected + trees"),
             Mutant("mean_posteriors", "torch.where(is_taught, whole, 1)", "torch.ones_like(whole)"),
             Mutant("mean_posteriors", "span_scores.triu(2)", "span_scores.triu(3)"),
-            Mutant("mean_posteriors", "> BINARY * spans", "> spans"),
+            Mutant("mean_posteriors", "> BINARY_TOLERANCE * spans", "> spans"),
             Mutant("CRF.needs_teachers", "needs_teachers = True", "needs_teachers = False"),
         ),
     ),

@@ -5,7 +5,7 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "cluster, blocks",
-        ("cluster/test_reading_blocks.py",),
+        ("corpus/test_blocks.py",),
         (
             Mutant("_cut_lines", "counted >= size", "counted > size"),
             Mutant("_cut_lines", "(not in_paragraphs or _is_blank(line))", "True"),
@@ -40,7 +40,7 @@ GROUPS = (
                 "if False:",
                 equivalent="only rows that are not wanted would be read",
             ),
-            Mutant("decoded_lines", " or first_line > 1", ""),
+            Mutant("read_text_lines", " or first_line > 1", ""),
             Mutant("TextRules._texts", "first_line - 1 + number", "number"),
         ),
     ),
@@ -60,7 +60,7 @@ GROUPS = (
             Mutant("Parts.complete", '"complete": True', '"complete": False'),
             Mutant("Parts.of_run", "[count, made_with]", "[count]"),
             Mutant("BlockParser.__call__", "if done is not None:", "if False:"),
-            Mutant("BlockParser.__call__", "if tries >= MOST_TRIES:", "if False:"),
+            Mutant("BlockParser.__call__", "if tries >= MAX_TRIES:", "if False:"),
             Mutant("BlockParser.__call__", "tally.rows = reader.rows", "pass"),
             Mutant("BlockParser._parsed", "block.sentences_before + 1", "1"),
             Mutant("parse_blocks", '"input-file": found.checksum', '"input-file": ""'),

@@ -5,7 +5,7 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "corpus, English as in the Penn Treebank",
-        ("test_penn.py",),
+        ("corpus/test_penn.py",),
         (
             Mutant("penn_tokens", "len(text.rstrip(_CLOSING))", "len(text)"),
             Mutant("_divided", "*reversed(after)", "*after"),
@@ -23,7 +23,13 @@ GROUPS = (
     ),
     Group(
         "corpus, trees and words",
-        ("test_brackets.py", "test_cleaning.py", "test_vocabulary.py", "test_reading.py", "test_text.py"),
+        (
+            "corpus/test_brackets.py",
+            "corpus/test_cleaning.py",
+            "corpus/test_vocabulary.py",
+            "corpus/test_reading.py",
+            "corpus/test_text.py",
+        ),
         (
             Mutant("Punctuation.from_trees", " - words\n", "\n"),
             Mutant("Punctuation.__contains__", "token not in self.never and ", ""),
@@ -50,16 +56,16 @@ GROUPS = (
             Mutant("Corpus.of_lengths", "len(p) <= longest", "len(p) < longest"),
             Mutant("Corpus.words_only", "if len(parse) > 0", "if len(parse) >= 0"),
             Mutant("guess_kind", 'in ("", "(", ")")', 'in ("", "(")'),
-            Mutant("decoded", "if number == 1 else text", "if number == 0 else text"),
+            Mutant("decode_lines", "if number == 1 else text", "if number == 0 else text"),
             Mutant("_with_hyphenated_words", "before[1] - before[0] > 1 and ", ""),
             Mutant("split_at_spaces", "start += len(token)\n", "start += 0\n"),
             Mutant("split_prose", "spans.pop()[0] if not blank and len(spans) > 1 else len(text)", "len(text)"),
-            Mutant("LineReader.is_dry", "not self._lines_ready and ", ""),
+            Mutant("LineReader.would_block", "not self._lines_ready and ", ""),
         ),
     ),
     Group(
         "corpus, constraints",
-        ("test_constraints.py",),
+        ("corpus/test_constraints.py",),
         (
             Mutant("forbidden_spans", "forbidden[:i, i + 1 : j] = True", "forbidden[:i, i + 1 : j] = False"),
             Mutant("forbidden_spans", "forbidden[i + 1 : j, j + 1 :] = True", "forbidden[i + 1 : j, j:] = True"),
@@ -85,12 +91,14 @@ GROUPS = (
     ),
     Group(
         "corpus, treebanks",
-        ("prepare", "test_builtin.py"),
+        ("corpus/prepare", "corpus/test_builtin.py"),
         (
             Mutant("split_of_article", "301 <= number <= 325", "301 <= number <= 324"),
             Mutant("SECTIONS", "range(2, 22)", "range(2, 21)"),
             Mutant(
-                "chinese_encoding", "2 * sum(map(_is_utf8, telling)) >= len(telling)", "all(map(_is_utf8, telling))"
+                "chinese_encoding",
+                "2 * sum(map(_is_utf8, lines)) >= len(lines)",
+                "all(map(_is_utf8, lines))",
             ),
             Mutant("_FEATURES", "+?)##", "+)##"),
             Mutant("with_plain_punctuation", "head if head in punctuation else tag", "head"),
@@ -99,7 +107,7 @@ GROUPS = (
                 '"train" if "train" in splits else "train5k"',
                 '"train5k" if "train5k" in splits else "train"',
             ),
-            Mutant("trees_begun", "max(0, depth - 1)", "depth - 1"),
+            Mutant("count_tree_starts", "max(0, depth - 1)", "depth - 1"),
             Mutant("block_splits", "tree // size % len(blocks)", "tree % len(blocks)"),
             Mutant("builtin_treebank", "np.random.default_rng([seed, stream])", "np.random.default_rng([seed, 0])"),
             Mutant(

@@ -5,7 +5,13 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "evaluation, scores",
-        ("test_scores.py", "test_significance.py", "test_calibration.py", "test_usage.py", "test_evalb.py"),
+        (
+            "evaluation/test_scores.py",
+            "evaluation/test_significance.py",
+            "evaluation/test_calibration.py",
+            "evaluation/test_usage.py",
+            "evaluation/test_evalb.py",
+        ),
         (
             Mutant(
                 "Scores.of",
@@ -33,8 +39,8 @@ GROUPS = (
             Mutant("Reliability.of", "np.abs(belief - truth).sum()", "np.abs((belief - truth).sum())"),
             Mutant(
                 "usage",
-                "seen < MOST * total - 1e-9 * total",
-                "seen < MOST * total",
+                "seen < CARRYING_SHARE * total - 1e-9 * total",
+                "seen < CARRYING_SHARE * total",
                 equivalent="a float of 0.9 times a multiple of ten is rounded to the right whole number",
             ),
             Mutant("_cross", "k < i < m < j or i < k < j < m", "k < i < m < j"),
@@ -45,13 +51,13 @@ GROUPS = (
     Group(
         "evaluation, labels and other systems",
         (
-            "test_labels.py",
-            "test_usage.py",
-            "test_baselines.py",
-            "test_induced.py",
-            "test_alignment.py",
-            "test_report.py",
-            "test_systems.py",
+            "evaluation/test_labels.py",
+            "evaluation/test_usage.py",
+            "evaluation/test_baselines.py",
+            "evaluation/test_induced.py",
+            "evaluation/test_alignment.py",
+            "evaluation/test_evaluation.py",
+            "parser/test_systems.py",
             "lab/report/test_sections.py",
         ),
         (
@@ -69,9 +75,9 @@ GROUPS = (
             Mutant("oracle", "if end - start >= 2}\n    # Between", "if end - start >= 3}\n    # Between"),
             Mutant("baseline_predictions", "np.random.default_rng([seed, run])", "np.random.default_rng([seed, 0])"),
             Mutant("label_entropy", "count / sum(row.values())", "count / _total(rows)"),
-            Mutant("Phrases.typical", "-usual[shown], len(shown), shown", "len(shown), shown"),
+            Mutant("Phrases.typical", "-typicality[shown], len(shown), shown", "len(shown), shown"),
             Mutant("log_odds", "sqrt(1 / here + 1 / elsewhere)", "sqrt(1 / here)"),
-            Mutant("subtypes_of", "found.total() >= LEAST_SHARE * total", "True"),
+            Mutant("subtypes_of", "found.total() >= MIN_SHARE * total", "True"),
             Mutant("Evaluation.f1_std", "np.std(self.run_f1)", "np.std(self.run_f1, ddof=1)"),
             Mutant(
                 "score",
@@ -80,7 +86,7 @@ GROUPS = (
             ),
             Mutant("_labels", "if end - start > 1:", "if end - start > 0:"),
             Mutant("_same", "predicted in (gold, UNKNOWN)", "predicted == gold"),
-            Mutant("places_of", "if length >= SHORTEST]", "if length > SHORTEST]"),
+            Mutant("predicted_sentences", "if length >= SHORTEST]", "if length > SHORTEST]"),
         ),
     ),
 )

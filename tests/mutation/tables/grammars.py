@@ -21,7 +21,7 @@ GROUPS = (
             Mutant("HolPCFG.rules", "right.log_softmax(-2)", "left.log_softmax(-2)"),
             Mutant("HolPCFG.emission", "self.log_temperatures[2]", "self.log_temperatures[1]"),
             Mutant("HolPCFG.emission", "self.relations[2]", "self.relations[1]"),
-            Mutant("bound", "rfft(relation) * rfft(vectors)", "rfft(relation).conj() * rfft(vectors)"),
+            Mutant("bind", "rfft(relation) * rfft(vectors)", "rfft(relation).conj() * rfft(vectors)"),
             Mutant("SNPCFG._parts.states", "return found + symbols[rows]", "return found"),
             Mutant("SNPCFG._parts.children.made", "(network(symbols) + symbols)", "network(symbols)"),
             Mutant(
@@ -56,7 +56,7 @@ GROUPS = (
             Mutant("SentenceEncoder.forward", "padding_value=-torch.inf", "padding_value=0.0"),
             Mutant("SentenceEncoder.forward", "- log_variance - 1)", "- log_variance)"),
             Mutant("SentenceEncoder.forward", "(0.5 * log_variance).exp() * drawn", "log_variance.exp() * drawn"),
-            Mutant("normalised", "left.log_softmax(-2)", "left.log_softmax(-1)"),
+            Mutant("normalise_logits", "left.log_softmax(-2)", "left.log_softmax(-1)"),
             Mutant("initialise", "if parameter.dim() > 1:", "if parameter.dim() > 2:"),
             Mutant("initialise", 'if how == "xavier-normal" else', 'if how == "xavier-uniform" else'),
         ),
@@ -65,16 +65,16 @@ GROUPS = (
         "grammars, vectors of unit modulus",
         ("models/test_hol_pcfg.py",),
         (
-            Mutant("ProjectedAdam.step", "parameter.copy_(projected(parameter))", "pass"),
+            Mutant("ProjectedAdam.step", "parameter.copy_(to_unit_modulus(parameter))", "pass"),
             Mutant("ProjectedAdam.step", "super().step(closure)", "pass"),
-            Mutant("projected", "torch.where(coefficients == 0, 1, coefficients.sgn())", "coefficients.sgn()"),
+            Mutant("to_unit_modulus", "torch.where(coefficients == 0, 1, coefficients.sgn())", "coefficients.sgn()"),
             Mutant("_vectors", "2 * math.pi * torch.rand", "math.pi * torch.rand"),
             Mutant("HolPCFG.vectors", "self.start, self.relations]", "self.start]"),
         ),
     ),
     Group(
         "grammars, how alike their rules are",
-        ("models/test_lookup.py",),
+        ("models/test_rule_lookup.py",),
         (
             Mutant("mean_cosine", "(square - vectors)", "square"),
             Mutant("mean_cosine", "vectors < 2", "vectors < 1"),
@@ -83,12 +83,17 @@ GROUPS = (
             Mutant("LowRankRules.rule_cosine", "* (right.T @ right[:, columns])", "+ (right.T @ right[:, columns])"),
             Mutant("LowRankRules.rule_cosine", "* head[:, columns]).sum(1)", ").sum(1)"),
             Mutant("LowRankRules.rule_cosine", "int(used.sum())", "len(used)"),
-            Mutant("RuleLookup.cosine", "> MOST_COMPARED", ">= MOST_COMPARED"),
+            Mutant("RuleLookup.cosine", "> MAX_COMPARED", ">= MAX_COMPARED"),
         ),
     ),
     Group(
         "grammars, tables and generation",
-        ("models/test_generation.py", "models/test_families.py", "models/test_lookup.py", "test_counting.py"),
+        (
+            "models/test_generation.py",
+            "models/test_families.py",
+            "models/test_rule_lookup.py",
+            "models/test_em_pcfg.py",
+        ),
         (
             Mutant(
                 "Sampler.draw", "agenda += (-len(labels) - 1, right, left)", "agenda += (-len(labels) - 1, left, right)"
@@ -112,9 +117,9 @@ GROUPS = (
                 equivalent="the same grammar in the other of its two forms",
             ),
             Mutant("TableGrammar.from_binary_rules", "right[rights, component] = 1", "right[lefts, component] = 1"),
-            Mutant("EMPCFG.maximise", "words + WORD_COUNT", "words"),
+            Mutant("EMPCFG.maximise", "words + PSEUDO_COUNT", "words"),
             Mutant("EMPCFG.maximise", "torch.where(total > 0, renewed, parameter)", "renewed"),
-            Mutant("EMPCFG.maximise", ".clamp(min=FLOOR)", ""),
+            Mutant("EMPCFG.maximise", ".clamp(min=MIN_LOG_PROBABILITY)", ""),
             Mutant("LowRankRules.sums", "used = head.amax(0) > 0", "used = head.amax(0) >= 0"),
         ),
     ),

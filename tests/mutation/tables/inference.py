@@ -48,7 +48,7 @@ GROUPS = (
     ),
     Group(
         "inference, whole charts",
-        ("runtime/test_matrix_tiles.py", *_KERNELS, "test_parsing_ahead.py"),
+        ("runtime/test_matrix_tiles.py", *_KERNELS, "parser/test_parsing_ahead.py"),
         (
             Mutant("matrix_tiles:multiply_rows", "some, deep > 0, end", "some, False, end"),
             Mutant(
@@ -127,8 +127,8 @@ GROUPS = (
                 "higher = torch.maximum(peak[rows], logits.amax(1, keepdim=True))",
                 "higher = logits.amax(1, keepdim=True) * 0",
             ),
-            Mutant("drawn_symbols", "kept[chances.argmax()] = True", "pass"),
-            Mutant("drawn_symbols", "chances >= rate", "chances < rate"),
+            Mutant("sample_symbols", "kept[chances.argmax()] = True", "pass"),
+            Mutant("sample_symbols", "chances >= rate", "chances < rate"),
             Mutant(
                 "LowRankRules.restricted_rules",
                 "root = renormalised(self.root.index_select(-1, nonterminals), -1)",
@@ -145,13 +145,13 @@ GROUPS = (
             ),
             Mutant("KBest._neighbours", "if (last.edge, neighbour[2]) not in state.seen", "if True"),
             Mutant(
-                "drawn_with.choose",
+                "sample_with.choose",
                 'side="right"',
                 'side="left"',
                 equivalent="differs only where a random number of 53 bits equals a running total exactly",
             ),
             Mutant(
-                "drawn_with.choose",
+                "sample_with.choose",
                 "np.exp(log_weights - log_weights.max())",
                 "np.exp((log_weights - log_weights.max()) / 2)",
             ),

@@ -9,8 +9,8 @@ GROUPS = (
         (
             Mutant("Columns.kept", "name != self.text and ", ""),
             Mutant("Columns.kept", "chosen is None or ", ""),
-            Mutant("sentences_of", "row=cell.row", "row=None"),
-            Mutant("sentences_of", "count.add(cell.where)", "pass"),
+            Mutant("sentences_from_cells", "row=cell.row", "row=None"),
+            Mutant("sentences_from_cells", "count.add(cell.where)", "pass"),
             Mutant("json_cells", "if is_first:", "if False:"),
             Mutant("json_cells", "start=1", "start=0"),
             Mutant("_looks_like_json", "return not ended", "return True"),

@@ -34,7 +34,9 @@ GROUPS = (
             Mutant("OrderedLayer.forward", "f, i, o = of_units", "i, f, o = of_units"),
             Mutant("OrderedLayer.forward", "o * c.tanh()", "o * c"),
             Mutant("OrderedLayer.forward", "1 - torch.stack(kept, 1)", "torch.stack(kept, 1)"),
-            Mutant("OrderedLayer.forward", "dropped_out(self.of_state.weight, dropout, noise)", "self.of_state.weight"),
+            Mutant(
+                "OrderedLayer.forward", "apply_dropout(self.of_state.weight, dropout, noise)", "self.of_state.weight"
+            ),
         ),
     ),
     Group(

@@ -5,7 +5,7 @@ from tests.mutation.mutants import Group, Mutant
 GROUPS = (
     Group(
         "training, focusing",
-        ("test_focusing.py",),
+        ("training/test_focusing.py",),
         (
             Mutant("Settings.focus_in", "self.focus_decay ** (epoch - 1)", "self.focus_decay**epoch"),
             Mutant("Settings.focus_in", "1.0 if self.focus is None", "0.0 if self.focus is None"),
@@ -21,7 +21,7 @@ GROUPS = (
     ),
     Group(
         "training, loop",
-        ("test_schedule.py", "test_counting.py", "test_training.py"),
+        ("training/test_schedule.py", "models/test_em_pcfg.py", "training/test_training.py"),
         (
             Mutant(
                 "_Run._finish_epoch",
@@ -69,7 +69,7 @@ GROUPS = (
     ),
     Group(
         "training, Adam",
-        ("test_training.py",),
+        ("training/test_training.py",),
         (
             Mutant("AdamLearner.step", "min(1.0, self.clip / (norm + 1e-6))", "self.clip / (norm + 1e-6)"),
             Mutant("AdamLearner.step", 'group["lr"] / (1 - beta1**steps)', 'group["lr"]'),
@@ -80,7 +80,7 @@ GROUPS = (
     ),
     Group(
         "training, data and runs",
-        ("test_schedule.py", "test_training.py", "test_text.py", "test_resume.py"),
+        ("training/test_schedule.py", "training/test_training.py", "corpus/test_text.py", "training/test_resume.py"),
         (
             Mutant("prepare", "dev_set.of_lengths(2)", "dev_set.of_lengths(2, settings.max_length)"),
             Mutant(
@@ -95,8 +95,8 @@ GROUPS = (
             Mutant("check_same", 'for name in ("grammar", "words", "text")', 'for name in ("grammar", "words")'),
             Mutant(
                 "_converted",
-                "if wanted is float and type(value) is int:",
-                "if wanted is float and isinstance(value, int):",
+                "if expected is float and type(value) is int:",
+                "if expected is float and isinstance(value, int):",
             ),
             Mutant("Settings.sizes", "p if p > 200 else 200", "p if p >= 200 else 200", equivalent="200 either way"),
             Mutant("Settings.sizes", "max(1, p // 2)", "p // 2"),

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.prepare.data_splits import DEFAULT_SPLIT, read_shares, split_files
 from ramify.corpus.prepare.source import Source, SourceFile, file_on_disk, visible_files
-from ramify.corpus.prepare.splitting import DEFAULT_SPLIT, shares_from, split_files
 from ramify.corpus.reading import SPLITS, split_paths
 from ramify.errors import RamifyError
 
@@ -51,7 +51,7 @@ def find_nltk(name: str, split: str | None, punctuation_tags: str | None) -> Sou
 def _nltk_file(reader: Any, pointer: Any, encoding: str | None, name: str) -> SourceFile:
     import nltk
 
-    # NLTK repairs a corrupt tree without a word about it, so its own reader is not asked where the file is brackets.
+    # NLTK's reader repairs corrupt trees silently, so files of brackets are read here instead.
     if getattr(type(reader), "_normalize", None) is nltk.corpus.reader.BracketParseCorpusReader._normalize:
         return SourceFile(name, lambda: _opened_and_read(pointer), encoding=lambda _: encoding or "utf-8")
     return SourceFile(name, lambda: _trees_as_text(reader, name))
@@ -71,7 +71,7 @@ def _trees_as_text(reader: Any, name: str) -> bytes:
 
 def _with_split(files: list[SourceFile], split: str | None, punctuation_tags: str | None) -> Source:
     split = split or DEFAULT_SPLIT
-    shares = shares_from(split)
+    shares = read_shares(split)
     if shares is None:
         return _source(files, split_files([file.name for file in files], split), split, punctuation_tags)
     return replace(_source(files, {}, split, punctuation_tags), files=files, shares=shares, unused=[])

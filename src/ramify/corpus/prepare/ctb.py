@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.prepare.passages import Passage, margin_slices, numbered
-from ramify.corpus.prepare.source import TRACE_TAG, Source, file_on_disk, files_named
+from ramify.corpus.prepare.passages import Passage, margin_slices, number_passages
+from ramify.corpus.prepare.source import TRACE_TAG, Source, file_on_disk, find_files
 from ramify.errors import RamifyError
 
 WORD_RULE = WordRule(removed=frozenset({"PU", TRACE_TAG}))
@@ -35,7 +35,7 @@ def split_of_article(number: int) -> str | None:
 
 def find_ctb(path: Path, out: Path) -> Source:
     """The files `chtb_NNN.fid` below `path`, those in a folder `bracketed` if there is one."""
-    found = files_named(path, _FILE, without=out, preferred="bracketed")
+    found = find_files(path, _FILE, without=out, preferred="bracketed")
     if not found:
         raise RamifyError(f"{path}: contains no files such as chtb_001.fid; give the folder with the .fid files.")
     articles = {file: int(match["article"]) for file, match in found.items()}
@@ -48,16 +48,16 @@ def find_ctb(path: Path, out: Path) -> Source:
             if (split := split_of_article(article))
         ],
         word_rule=WORD_RULE,
-        cut=at_mark_up,
+        cut=cut_at_mark_up,
         unused=[names[file] for file, article in articles.items() if not split_of_article(article)],
         warnings=[f"of the {len(ARTICLES)} articles of CTB 5.1, {missing} are missing"] if missing else [],
     )
 
 
 def chinese_encoding(data: bytes) -> str:
-    """UTF-8 if most lines that could tell are UTF-8, else GB18030, of which GB2312 is a part."""
-    telling = [line for line in data.splitlines() if not line.isascii()]
-    return "utf-8" if 2 * sum(map(_is_utf8, telling)) >= len(telling) else "gb18030"
+    """UTF-8 if most lines with non-ASCII characters are UTF-8, else GB18030, which includes GB2312."""
+    lines = [line for line in data.splitlines() if not line.isascii()]
+    return "utf-8" if 2 * sum(map(_is_utf8, lines)) >= len(lines) else "gb18030"
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -68,7 +68,7 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def at_mark_up(data: bytes) -> Iterator[Passage]:
+def cut_at_mark_up(data: bytes) -> Iterator[Passage]:
     """A passage for what follows each `<S>`, and for trees outside of them; other text is left out."""
     slices: list[tuple[int, int]] = []
     start, in_sentence = 0, False
@@ -80,4 +80,4 @@ def at_mark_up(data: bytes) -> Iterator[Passage]:
             slices += margin_slices(data, start, end)
         if mark is not None:
             start, in_sentence = mark.end(), (mark["sentence"] or b"").upper() == b"S"
-    return numbered(data, slices)
+    return number_passages(data, slices)

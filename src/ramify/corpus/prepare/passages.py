@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ramify.corpus.brackets import read_brackets
-from ramify.corpus.lines import decoded
+from ramify.corpus.lines import decode_lines
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
@@ -29,9 +29,9 @@ class Corrupt:
     """How many trees begin in it, at least one; all are lost"""
 
 
-def at_margin(data: bytes) -> Iterator[Passage]:
+def cut_at_margin(data: bytes) -> Iterator[Passage]:
     """A passage from each line that begins with `(` to the next such line."""
-    return numbered(data, margin_slices(data, 0, len(data)))
+    return number_passages(data, margin_slices(data, 0, len(data)))
 
 
 def margin_slices(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
@@ -42,7 +42,7 @@ def margin_slices(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
     return list(zip(starts, [*starts[1:], end], strict=True)) if starts else []
 
 
-def numbered(data: bytes, slices: Iterable[tuple[int, int]]) -> Iterator[Passage]:
+def number_passages(data: bytes, slices: Iterable[tuple[int, int]]) -> Iterator[Passage]:
     """The passages that lie at `slices`, which ascend."""
     line, counted = 1, 0
     for start, end in slices:
@@ -56,27 +56,27 @@ def read_passages(
 ) -> Iterator[Parse | Corrupt]:
     """The trees of a file in order, and among them the passages that do not read."""
     for first_line, passage in cut(data):
-        lines = decoded(io.BytesIO(passage), name, first_line, encoding)
+        lines = decode_lines(io.BytesIO(passage), name, first_line, encoding)
         try:
             trees = list(read_brackets(map(line_filter, lines) if line_filter else lines, name, first_line))
         except RamifyError as error:
-            yield Corrupt(error, max(1, trees_begun(passage)))
+            yield Corrupt(error, max(1, count_tree_starts(passage)))
         else:
             yield from trees
 
 
-def uncut(data: bytes) -> Iterator[Passage]:
+def whole_file(data: bytes) -> Iterator[Passage]:
     """The whole file as one passage."""
     yield 1, data
 
 
-def trees_begun(passage: bytes) -> int:
+def count_tree_starts(passage: bytes) -> int:
     """How many brackets open outside all others; a `)` that closes none is passed over."""
-    depth = begun = 0
+    depth = starts = 0
     for match in _BRACKET.finditer(passage):
         if match.group() == b"(":
-            begun += depth == 0
+            starts += depth == 0
             depth += 1
         else:
             depth = max(0, depth - 1)
-    return begun
+    return starts

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.prepare.passages import Cut, at_margin
+from ramify.corpus.prepare.passages import Cut, cut_at_margin
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
@@ -34,7 +34,7 @@ class Source:
     files: Sequence[SourceFile]
     word_rule: WordRule | None = None
     """None where it is guessed from the tags"""
-    cut: Cut = at_margin
+    cut: Cut = cut_at_margin
     """Where a tree may begin, so that reading continues after a corrupt one"""
     margin_is_a_guess: bool = False
     """Whether trees may as well go on at the margin; then `cut` is used only in a file that does not read as it is"""
@@ -70,9 +70,7 @@ def visible_files(folder: Path, without: Path) -> Iterator[Path]:
             yield path
 
 
-def files_named(
-    folder: Path, pattern: re.Pattern[str], without: Path, preferred: str = ""
-) -> dict[Path, re.Match[str]]:
+def find_files(folder: Path, pattern: re.Pattern[str], without: Path, preferred: str = "") -> dict[Path, re.Match[str]]:
     """The files below `folder` whose whole name matches; where some lie in a folder `preferred`, those alone.
 
     Two files of one name are refused: one of them would be counted twice.

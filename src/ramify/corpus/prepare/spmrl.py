@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ramify.corpus.cleaning import WordRule
-from ramify.corpus.prepare.source import Source, file_on_disk, files_named
+from ramify.corpus.prepare.source import Source, file_on_disk, find_files
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
@@ -31,7 +31,7 @@ _BASE = re.compile(r"[^-:|=]+")
 
 def find_spmrl(path: Path, out: Path, language: str | None) -> Source:
     """The gold files of one language below `path`: those of `language`, or of the only one that is there."""
-    found = files_named(path, _FILE, without=out)
+    found = find_files(path, _FILE, without=out)
     if not found:
         raise RamifyError(
             f"{path}: contains no files such as train.French.gold.ptb; give the folder with the gold .ptb files."

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from ramify.corpus.cleaning import PTB_WORDS
-from ramify.corpus.prepare.source import Source, file_on_disk, files_named
+from ramify.corpus.prepare.source import Source, file_on_disk, find_files
 from ramify.errors import RamifyError
 
 SECTIONS = {**{f"{section:02}": "train" for section in range(2, 22)}, "22": "dev", "23": "test"}
@@ -16,7 +16,7 @@ _FILE = re.compile(r"wsj_(?P<section>\d\d)\d\d\.mrg", re.IGNORECASE)
 
 def find_wsj(path: Path, out: Path) -> Source:
     """The files `wsj_SSNN.mrg` below `path`: one folder a section, as LDC ships them, or all in one folder."""
-    found = files_named(path, _FILE, without=out)
+    found = find_files(path, _FILE, without=out)
     if not found:
         raise RamifyError(f"{path}: contains no files such as wsj_0200.mrg; give the folder with the .mrg files.")
     sections = {match["section"] for match in found.values()}

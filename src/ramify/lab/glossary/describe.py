@@ -14,7 +14,7 @@ from torch import Tensor
 from ramify.corpus.cleaning import WordRule, keep_leaves
 from ramify.corpus.guessing import Kind
 from ramify.corpus.prepare.manifest import word_rule_for
-from ramify.corpus.reading import kind_of, read_sentences
+from ramify.corpus.reading import guess_file_kind, read_sentences
 from ramify.errors import RamifyError
 from ramify.evaluation.induced import Induced, most_frequent
 from ramify.lab.glossary.entries import (
@@ -29,9 +29,9 @@ from ramify.lab.glossary.entries import (
     Text,
 )
 from ramify.models import Grammar
-from ramify.models.delexicalised import Delexicalised, delexicalised
+from ramify.models.delexicalised import Delexicalised, delexicalise
 from ramify.models.lexicalised import LexicalisedGrammar
-from ramify.models.lookup import RuleLookup, strongest_words
+from ramify.models.rule_lookup import RuleLookup, strongest_words
 from ramify.parser import Analysis, Parser
 from ramify.structures.pcfg import Rule
 
@@ -62,7 +62,7 @@ def rule_for_trees(parser: Parser, file: Path, kind: Kind) -> WordRule | None:
     """
     if parser.word_rule is not None or not file.is_file():
         return parser.word_rule
-    found = kind_of(file) if kind == "auto" else kind
+    found = guess_file_kind(file) if kind == "auto" else kind
     return word_rule_for(read_sentences(file, "brackets")) if found == "brackets" else None
 
 
@@ -129,7 +129,7 @@ class _Described(NamedTuple):
     def of(cls, parser: Parser) -> _Described:
         if not isinstance(parser.generative, LexicalisedGrammar):
             return cls(parser.grammar, parser.rules)
-        found = delexicalised(parser.generative)
+        found = delexicalise(parser.generative)
         return cls(found.grammar, RuleLookup(found.grammar), found)
 
 

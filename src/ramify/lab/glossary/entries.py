@@ -12,8 +12,8 @@ from msgspec import Struct
 from ramify.evaluation.induced import Induced
 from ramify.evaluation.subtypes import Subtype
 from ramify.lab.templates import render
-from ramify.models.delexicalised import LEVELS
-from ramify.models.lookup import MOST_SOLVED
+from ramify.models.delexicalised import MAX_DEPTH
+from ramify.models.rule_lookup import MAX_SOLVED
 from ramify.version import VERSION
 
 Counted = tuple[tuple[str, int], ...]
@@ -120,7 +120,7 @@ class Glossary:
     def remarks(self) -> list[str]:
         """What a reader must know, a sentence or two each."""
         return render(
-            "glossary/templates/remarks.txt", glossary=self, percent=percent, levels=LEVELS, most=MOST_SOLVED
+            "glossary/templates/remarks.txt", glossary=self, percent=percent, levels=MAX_DEPTH, most=MAX_SOLVED
         ).splitlines()
 
     def as_record(self) -> dict[str, object]:
@@ -164,7 +164,7 @@ def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-MOST_GOLD = 4
+MAX_GOLD_LABELS = 4
 """How many gold labels of a symbol are shown"""
 
 
@@ -197,7 +197,7 @@ def facts_of(symbol: Nonterminal | Preterminal) -> Iterator[Fact]:
 def _nonterminal(symbol: Nonterminal) -> Iterator[Fact]:
     correct = sum(count for _, count in symbol.gold)
     of_how_many = [Piece("of", f"{correct:,} correct")] if correct else []
-    yield Fact("gold labels", _percents(symbol.gold_shares[:MOST_GOLD]) + of_how_many)
+    yield Fact("gold labels", _percents(symbol.gold_shares[:MAX_GOLD_LABELS]) + of_how_many)
     yield Fact("heads", _percents(symbol.heads))
     for side, words in zip(("left", "right"), symbol.dependents, strict=True):
         yield Fact(f"dependents on the {side}", _percents(words))
@@ -208,7 +208,7 @@ def _nonterminal(symbol: Nonterminal) -> Iterator[Fact]:
 
 
 def _preterminal(symbol: Preterminal) -> Iterator[Fact]:
-    yield Fact("gold tags", _percents(symbol.gold_shares[:MOST_GOLD]))
+    yield Fact("gold tags", _percents(symbol.gold_shares[:MAX_GOLD_LABELS]))
     yield Fact("words", _percents(symbol.words))
 
 

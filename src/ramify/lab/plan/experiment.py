@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ramify.corpus.lines import beginning_of
-from ramify.corpus.reading import kind_of, read_sentences, split_paths
+from ramify.corpus.lines import read_beginning
+from ramify.corpus.reading import guess_file_kind, read_sentences, split_paths
 from ramify.errors import RamifyError, RamifyWarning
-from ramify.lab.plan.toml_file import SettingsTable, check_known, check_name, split
-from ramify.lab.results.places import RUNS
+from ramify.lab.plan.toml_file import SettingsTable, check_known, check_name, split_table
+from ramify.lab.results.result_paths import RUNS
 from ramify.lab.results.schema import FORMAT, DataRecord, Group, PlanRecord, Run, run_name
 from ramify.training.settings import Settings
 from ramify.version import VERSION
@@ -45,7 +45,7 @@ class DataSet:
     @property
     def is_scored(self) -> bool:
         """Whether there are gold trees to score against."""
-        return self.files is None or (self.scored in self.files and looks_like_trees(self.files[self.scored]))
+        return self.files is None or (self.scored in self.files and begins_like_trees(self.files[self.scored]))
 
     def split(self, name: str) -> Path | Corpus | None:
         """What to train on, to choose the model by, or to score against; None where that file is missing."""
@@ -54,7 +54,7 @@ class DataSet:
 
             return builtin_corpus()[name]
         file = self.files.get(name)
-        if file is None or not looks_like_trees(file) or kind_of(file) == "brackets":
+        if file is None or not begins_like_trees(file) or guess_file_kind(file) == "brackets":
             return file
         return read_sentences(file, "brackets")  # trees whose first labels are so odd that they would pass for text
 
@@ -69,9 +69,9 @@ class DataSet:
         return DataRecord(source, self.checksums, self.words, self.scored)
 
 
-def looks_like_trees(file: Path) -> bool:
+def begins_like_trees(file: Path) -> bool:
     """By its first character; the rest is read before the first run begins."""
-    return beginning_of(file).decode("utf-8-sig", "replace").lstrip().startswith("(")
+    return read_beginning(file).decode("utf-8-sig", "replace").lstrip().startswith("(")
 
 
 def _checksum(path: Path) -> str:
@@ -110,7 +110,7 @@ def data_sets(
     for name, value in content.items():
         check_name(name, f"{where}, [data]")
         place = f"{where}, [data.{name}]"
-        table, settings = split({"folder": value} if isinstance(value, str) else value, DataTable, place)
+        table, settings = split_table({"folder": value} if isinstance(value, str) else value, DataTable, place)
         folder = places.get(name, table.folder or name)
         parent = Path() if name in places else base if root is None else root
         found[name] = (None if folder == BUILT_IN else _files(parent / folder, place), settings)
@@ -151,7 +151,7 @@ def _files(folder: Path, where: str) -> dict[str, Path]:
     for name in SPLITS:
         if name not in found:
             raise RamifyError(f"{where}: {folder} has no {name} file; name one {name}.trees.")
-        if not looks_like_trees(found[name]) and kind_of(found[name]) != "conllu":
+        if not begins_like_trees(found[name]) and guess_file_kind(found[name]) != "conllu":
             raise RamifyError(f"{where}: {found[name]} holds neither trees nor CoNLL-U; experiments do not read text.")
     return {name: found[name].absolute() for name in SPLITS}
 

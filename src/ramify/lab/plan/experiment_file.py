@@ -19,24 +19,24 @@ from ramify.lab.plan.toml_file import (
     SettingsTable,
     check_known,
     check_name,
-    checked,
-    located,
+    check_table,
+    describe_unknown,
+    errors_located,
     name_from,
     read_toml,
-    split,
-    unknown,
+    split_table,
 )
 from ramify.lab.results.schema import Group, Run, run_name
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
 
-NOT_THERE = {
+MISPLACED_SETTINGS = {
     "seed": "seeds are set for the whole experiment or for a group, as in seeds = [0, 1]",
     "input": "experiments read trees",
     "column": "experiments read trees",
     "split_sentences": "experiments read trees",
 }
-"""SettingsTable that an experiment decides otherwise."""
+"""Settings that an experiment sets in another way, and how."""
 FOCUS_SETTINGS = ("teacher_seeds", "focus", "focus_on", "focus_decay")
 
 
@@ -105,8 +105,8 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     """The plan of an experiment; `places` say where data sets are, `root` is the folder of all others."""
     path = find_experiment(str(experiment))
     where = str(path)
-    table = checked(read_toml(path), ExperimentTable, where)
-    with located(f"{where}, baselines"):
+    table = check_table(read_toml(path), ExperimentTable, where)
+    with errors_located(f"{where}, baselines"):
         for name in table.baselines:
             check_baseline(name)
     common = _training_settings(table.settings, f"{where}, [settings]")
@@ -155,7 +155,7 @@ def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
     for name, content in table.models.items():
         where = f"{path}, [models.{name}]"
         check_name(name, f"{path}, [models]")
-        about, rest = split(content, ModelTable, where)
+        about, rest = split_table(content, ModelTable, where)
         settings = _training_settings(rest, where)
         for key in FOCUS_SETTINGS:
             if key in content and not about.teachers:
@@ -166,7 +166,7 @@ def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
     for name, content in table.averages.items():
         where = f"{path}, [averages.{name}]"
         check_name(name, f"{path}, [averages]")
-        average = checked(content, AverageTable, where)
+        average = check_table(content, AverageTable, where)
         if name in found:
             raise RamifyError(f"{path}: {name} is a model and an average; give one of them another name.")
         if not average.members:
@@ -186,7 +186,7 @@ class _Groups:
 
     def group(self, place: int, content: object) -> Group:
         where = f"{self.path}, [[group]] {place}"
-        about = checked(content, GroupTable, where)
+        about = check_table(content, GroupTable, where)
         if not about.name:
             raise RamifyError(f"{where}: has no name; give it one.")
         check_name(about.name, where)
@@ -208,24 +208,24 @@ class _Groups:
         others = [run_name(data, m, s) for m in about.needs for s in about.seeds or self.table.seeds]
         if about.members:
             return [planned_average(data, model, others, chosen)]
-        given = self.common | self.of_data[data] | about.settings
-        with located(f"{self.path}, model {model} on {data}"):
-            settings = (_settings(given | {"seed": seed}, chosen, others) for seed in seeds)
+        settings_of_run = self.common | self.of_data[data] | about.settings
+        with errors_located(f"{self.path}, model {model} on {data}"):
+            settings = (_settings(settings_of_run | {"seed": seed}, chosen, others) for seed in seeds)
             return [planned_run(data, model, each, chosen, others) for each in settings]
 
 
-def _settings(given: SettingsTable, decoders: Sequence[str], teachers: Sequence[str]) -> Settings:
+def _settings(values: SettingsTable, decoders: Sequence[str], teachers: Sequence[str]) -> Settings:
     """The settings of a run, if there can be such a run; how many words its model will know changes nothing."""
     import torch
 
     from ramify.decoding.decoders import DECODERS, check_decoder
-    from ramify.runtime.devices import chosen_device
+    from ramify.runtime.devices import choose_device
     from ramify.runtime.shapes import only_shapes
 
-    settings = load_settings(None, given)
+    settings = load_settings(None, values)
     # A GPU that is there is not touched, as that would take memory of it.
     if settings.device != "auto" and not (settings.device.startswith("cuda") and torch.cuda.is_available()):
-        chosen_device(settings.device)
+        choose_device(settings.device)
     with only_shapes():
         grammar = FAMILIES[settings.model](**settings.model_arguments(words=2))
     check_known(decoders, DECODERS, "decoders")
@@ -242,7 +242,7 @@ def _check_teachers(where: str, models: Mapping[str, _Model]) -> None:
         kind = "teacher" if about.teachers else "member"
         for other in about.needs:
             if other not in models:
-                raise RamifyError(f"{where}: the {kind} of {name}, {unknown(other, models)}")
+                raise RamifyError(f"{where}: the {kind} of {name}, {describe_unknown(other, models)}")
             if models[other].members:
                 raise RamifyError(f"{where}: the {kind} of {name} is {other}, an average; name its members instead.")
     try:
@@ -261,12 +261,12 @@ def _check_needs(where: str, groups: Sequence[Group]) -> None:
 
 
 def _training_settings(content: SettingsTable, where: str) -> SettingsTable:
-    """SettingsTable by their names, - as good as _; whether they go together is seen when all are known."""
+    """Settings by name, with - or _; contradictions are found later, when all settings are known."""
     settings = {name.replace("-", "_"): value for name, value in content.items()}
     if len(settings) < len(content):
         raise RamifyError(f"{where}: a setting stands there twice, once with - and once with _; keep one.")
     for name in settings:
-        if name in NOT_THERE:
-            raise RamifyError(f"{where}: {name} cannot be set here: {NOT_THERE[name]}.")
-    check_known(settings, [each.name for each in fields(Settings) if each.name not in NOT_THERE], where)
+        if name in MISPLACED_SETTINGS:
+            raise RamifyError(f"{where}: {name} cannot be set here: {MISPLACED_SETTINGS[name]}.")
+    check_known(settings, [each.name for each in fields(Settings) if each.name not in MISPLACED_SETTINGS], where)
     return settings

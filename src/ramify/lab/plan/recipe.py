@@ -15,8 +15,17 @@ from msgspec import Meta, Struct
 
 from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError
-from ramify.lab.plan.experiment import DataSet, Plan, looks_like_trees, planned_average, planned_run
-from ramify.lab.plan.toml_file import Seed, SettingsTable, check_name, checked, located, name_from, read_toml, split
+from ramify.lab.plan.experiment import DataSet, Plan, begins_like_trees, planned_average, planned_run
+from ramify.lab.plan.toml_file import (
+    Seed,
+    SettingsTable,
+    check_name,
+    check_table,
+    errors_located,
+    name_from,
+    read_toml,
+    split_table,
+)
 from ramify.lab.results.schema import Group, Run, run_name
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
@@ -92,18 +101,18 @@ class GrammarTable(Struct):
     seeds: tuple[Seed, ...] = (0,)
 
 
-def read_recipe(text: str | None, given: Mapping[str, Any]) -> Recipe:
-    """From a TOML file, or the default recipe; `given` are settings of all its grammars, which win."""
+def read_recipe(text: str | None, overrides: Mapping[str, Any]) -> Recipe:
+    """From a TOML file, or the default recipe; `overrides` are settings for all its grammars."""
     path = Path(str(resources.files("ramify.lab.plan") / "recipes" / "default.toml")) if text is None else Path(text)
     if not path.is_file():
         raise RamifyError(f"{text}: this recipe file does not exist; check the name.")
-    return recipe_from(read_toml(path), str(path), given)
+    return recipe_from(read_toml(path), str(path), overrides)
 
 
-def recipe_from(content: object, where: str, given: Mapping[str, Any]) -> Recipe:
+def recipe_from(content: object, where: str, overrides: Mapping[str, Any]) -> Recipe:
     """From the tables of a TOML file."""
-    table = checked(content, RecipeTable, where)
-    chosen = {name: value for name, value in given.items() if value is not None}
+    table = check_table(content, RecipeTable, where)
+    chosen = {name: value for name, value in overrides.items() if value is not None}
     teachers = tuple(
         _grammars(name, each, f"{where}, [teachers.{name}]", table.settings, chosen)
         for name, each in table.teachers.items()
@@ -116,19 +125,19 @@ def recipe_from(content: object, where: str, given: Mapping[str, Any]) -> Recipe
     return Recipe(teachers, student, table.rounds)
 
 
-def _grammars(name: str, content: object, where: str, common: dict[str, Any], given: dict[str, Any]) -> Grammars:
+def _grammars(name: str, content: object, where: str, common: dict[str, Any], overrides: dict[str, Any]) -> Grammars:
     check_name(name, where)
     if name.startswith("student") and name != "student":
         raise RamifyError(f"{where}: names beginning with student are for the students; choose another.")
-    table, own = split(content, GrammarTable, where)
+    table, own = split_table(content, GrammarTable, where)
     if not table.seeds:
         raise RamifyError(f"{where}: seeds is empty; name at least one.")
-    settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | given
+    settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | overrides
     settings.pop("seed", None)
     if name != "student" and "focus" in settings:
         raise RamifyError(f"{where}: focus is for the student; set it there.")
     grammars = Grammars(name, settings, table.seeds)
-    with located(where):
+    with errors_located(where):
         grammars.with_seed(0)
     return grammars
 
@@ -138,7 +147,7 @@ def data_set(data: Path) -> DataSet:
     files = split_paths(data) if data.is_dir() else {"train": data}
     if "train" not in files:
         raise RamifyError(f"{data}: has no training file; name one train.txt, train.trees or train.conllu.")
-    if "test" in files and not looks_like_trees(files["test"]):
+    if "test" in files and not begins_like_trees(files["test"]):
         del files["test"]  # nothing to score against
     return DataSet(name_from(data.resolve().stem), {split: path.absolute() for split, path in files.items()})
 

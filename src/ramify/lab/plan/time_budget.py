@@ -17,9 +17,9 @@ from ramify.models import FAMILIES
 from ramify.training.data import Data, prepare
 from ramify.training.loop import equal_length_batches, noise_for, train_step
 
-WARM_UP, TIMED = 2, 12
+WARM_UP_STEPS, TIMED_STEPS = 2, 12
 """Steps of training that are not timed, because they may compile loops, and steps that are"""
-BESIDES, PARSES = 1.15, 0.35
+OVERHEAD, PARSING_EPOCHS = 1.15, 0.35
 """What a run takes besides its training steps: a factor for dev and test sentences and the start, and for each of its
 teachers a share of an epoch, in which it parses. On three treebanks (60 preterminals) the factor was 1.06 to 1.14, and
 the share 0.14 to 0.38."""
@@ -59,12 +59,12 @@ def expected_minutes(recipe: Recipe, seconds: dict[str, float], jobs: int) -> fl
     """By the seconds that an epoch of each kind of grammar takes, with this many runs at a time."""
 
     def alone(grammars: Grammars) -> float:
-        return BESIDES * seconds[grammars.name] * grammars.with_seed(0).epochs
+        return OVERHEAD * seconds[grammars.name] * grammars.with_seed(0).epochs
 
     teachers = [each for each in recipe.teachers for _ in each.seeds]
     stages = [[alone(each) for each in teachers]]
     for _ in range(recipe.rounds):
-        parses = PARSES * sum(seconds[each.name] for each in teachers)
+        parses = PARSING_EPOCHS * sum(seconds[each.name] for each in teachers)
         teachers = [recipe.student] * len(recipe.student.seeds)
         stages.append([alone(each) + parses for each in teachers])
     return sum(_makespan(stage, jobs) for stage in stages) / 60
@@ -92,14 +92,14 @@ def seconds_per_epoch(grammars: Grammars, data: DataSet) -> float:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        taken = []
-        for step in range(WARM_UP + TIMED):
+        durations = []
+        for step in range(WARM_UP_STEPS + TIMED_STEPS):
             batch = batches[step % len(batches)]
             started = time.perf_counter()
             noise = noise_for(0, 1, step) if model.draws() or settings.dropout else None
             word_ids = torch.from_numpy(np.stack([sentences[place] for place in batch]))
             train_step(model, learner, word_ids, noise, settings.dropout)
-            taken.append(time.perf_counter() - started)
+            durations.append(time.perf_counter() - started)
     finally:
         torch.set_num_threads(threads)
-    return len(batches) * float(np.mean(taken[WARM_UP:]))
+    return len(batches) * float(np.mean(durations[WARM_UP_STEPS:]))

@@ -21,7 +21,7 @@ SettingsTable = dict[str, Any]
 """Settings of training by name, which may be any; `load_settings` checks them"""
 
 NAME = re.compile(r"\w[\w.+-]*")
-LONGEST_NAME, MOST_BYTES = 100, 200
+LONGEST_NAME, MAX_BYTES = 100, 200
 """A folder's name may have 255 bytes, and letters of many scripts have two or three."""
 LARGEST_FILE = 1 << 20
 LONGEST_LIST = 200
@@ -47,12 +47,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise RamifyError(f"{path}: cannot be read as the TOML file of an experiment ({error}).") from error
 
 
-def checked(content: object, kind: type[Content], where: str) -> Content:
+def check_table(content: object, kind: type[Content], where: str) -> Content:
     """A table as its schema says; keys that the schema lacks are refused. `where` begins the sentence of an error."""
     if isinstance(content, dict):
         for key in content:
             if key not in kind.__struct_fields__:
-                raise RamifyError(f"{where}: {unknown(key, kind.__struct_fields__)}")
+                raise RamifyError(f"{where}: {describe_unknown(key, kind.__struct_fields__)}")
     try:
         found = msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
@@ -64,16 +64,16 @@ def checked(content: object, kind: type[Content], where: str) -> Content:
     return found
 
 
-def split(content: object, kind: type[Content], where: str) -> tuple[Content, SettingsTable]:
+def split_table(content: object, kind: type[Content], where: str) -> tuple[Content, SettingsTable]:
     """A table that also has settings of training: what its schema knows, and the rest."""
     if not isinstance(content, dict):
         raise RamifyError(f"{where}: must be a table.")
     known = {key: value for key, value in content.items() if key in kind.__struct_fields__}
-    return checked(known, kind, where), {key: value for key, value in content.items() if key not in known}
+    return check_table(known, kind, where), {key: value for key, value in content.items() if key not in known}
 
 
 @contextmanager
-def located(where: str) -> Iterator[None]:
+def errors_located(where: str) -> Iterator[None]:
     """Errors that are raised within begin with the place of the mistake."""
     try:
         yield
@@ -91,7 +91,7 @@ def _in_words(message: str) -> str:
     return f"{key}: {what}" if key else what
 
 
-def unknown(name: str, known: Collection[str]) -> str:
+def describe_unknown(name: str, known: Collection[str]) -> str:
     """What to say about a name that is not known: the one that was meant, or all there are."""
     close = difflib.get_close_matches(name, known, 1)
     everything = ", ".join(known) or "none"
@@ -105,14 +105,14 @@ def check_known(names: Iterable[str], known: Collection[str], where: str) -> Non
     """Refuse names that are not among the known ones."""
     for name in names:
         if name not in known:
-            raise RamifyError(f"{where}: {unknown(name, known)}")
+            raise RamifyError(f"{where}: {describe_unknown(name, known)}")
 
 
 def check_name(name: str, where: str) -> None:
     """A name that is also the name of a folder."""
     if not _is_name(name):
         raise RamifyError(
-            f"{where}: the name {shortened(name)} must be letters, digits and . _ + - ({LONGEST_NAME}, or {MOST_BYTES} "
+            f"{where}: the name {shortened(name)} must be letters, digits and . _ + - ({LONGEST_NAME}, or {MAX_BYTES} "
             "bytes, at most), and begin with a letter, a digit or _."
         )
 
@@ -126,4 +126,4 @@ def name_from(text: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    return bool(NAME.fullmatch(text)) and len(text) <= LONGEST_NAME and len(text.encode()) <= MOST_BYTES
+    return bool(NAME.fullmatch(text)) and len(text) <= LONGEST_NAME and len(text.encode()) <= MAX_BYTES

@@ -153,6 +153,6 @@ def file_name(*parts: str) -> str:
     return name.encode("utf-8", "ignore")[:200].decode("utf-8", "ignore")
 
 
-def titled(title: str, parts: dict[str, list[Row]]) -> str:
+def title_for(title: str, parts: dict[str, list[Row]]) -> str:
     """A title that names the treebank where there is only one."""
     return title if len(parts) > 1 else f"{title}: {next(iter(parts))}"

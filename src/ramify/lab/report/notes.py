@@ -87,12 +87,12 @@ def seeds_note(results: Iterable[Result]) -> list[str]:
         alike.setdefault(tuple(known), []).append(f"{data} {model}" if several_data else model)
     if not alike:
         return []
-    (usual, systems), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
+    (most_common, systems), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
     each = " each" if len(systems) > 1 else ""
     exceptions = (f"; {_counted(known)} of {', '.join(names)}" for known, names in others)
     several = any(len(known) > 1 for known in alike)
     deviation = "; ± is the biased standard deviation over seeds" if several else ""
-    return [f"{_counted(usual)}{each}{''.join(exceptions)}{deviation}."]
+    return [f"{_counted(most_common)}{each}{''.join(exceptions)}{deviation}."]
 
 
 def _counted(seeds: Sequence[str]) -> str:

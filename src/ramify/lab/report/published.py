@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ramify.lab.results.schema import Result, Spread
 
-CHANGES = ("compound", "pre_norm", "unit_rows")
+VARIANTS = ("compound", "pre_norm", "unit_rows")
 """Options that make another grammar of a published one"""
 
 
@@ -95,7 +95,7 @@ class Published(Struct, frozen=True):
         settings = result.settings or {}
         family = result.model if result.is_baseline else settings.get("model")
         # A changed activation or a compound grammar is another system than the published one of its family.
-        changed = any(settings.get(name) is True for name in CHANGES) or settings.get("activation", "relu") != "relu"
+        changed = any(settings.get(name) is True for name in VARIANTS) or settings.get("activation", "relu") != "relu"
         if changed or result.split != "test":
             return None
         for system in self.systems:

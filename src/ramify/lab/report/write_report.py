@@ -9,17 +9,20 @@ from pathlib import Path
 
 from ramify.errors import RamifyError
 from ramify.lab.report.exhibit import Exhibit, Section, file_name
-from ramify.lab.report.figures.style import Drawing, drawing, rendered
-from ramify.lab.report.pages import GENERATOR, Page, summary, table_latex
+from ramify.lab.report.figures.style import Drawing, figure_style, render_figure
+from ramify.lab.report.report_page import GENERATOR, Page, summary, table_latex
 from ramify.lab.report.sections.gold_labels import by_label, by_length, induced
-from ramify.lab.report.sections.scores import across, agreement, scores
+from ramify.lab.report.sections.score_tables import agreement, scores, treebank_comparison
 from ramify.lab.report.sections.training import cost, curves, every_run, symbols, use_of_symbols
 from ramify.lab.results.collection import Collection, Problem
 from ramify.lab.results.find_results import collect_results
-from ramify.storage.files import contents, write_atomically
+from ramify.storage.files import folder_contents, write_atomically
 from ramify.storage.locks import locked_folder
 
-SECTIONS = (scores, across, agreement, symbols, use_of_symbols, by_label, by_length, induced, cost, curves, every_run)
+SECTIONS = (
+    scores, treebank_comparison, agreement, symbols, use_of_symbols,
+    by_label, by_length, induced, cost, curves, every_run,
+)  # fmt: skip
 """In the order of the page."""
 PAGE, MARKDOWN, TABLES, FIGURES = "index.html", "report.md", "tables", "figures"
 NO_FIGURES = (
@@ -71,7 +74,7 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
             made[f"{TABLES}/{exhibit.name}.csv"] = exhibit.table.as_csv().encode()
     notes = [] if has_figures else [NO_FIGURES]
     page = Page(study.title, summary(study), sections, drawings, notes, study.problems, study.results)
-    # The page last: whoever sees it finds every file that it belongs to.
+    # The page goes last: when it exists, so do all files that it links to.
     for name, content in (made | {MARKDOWN: page.as_markdown().encode(), PAGE: page.as_html().encode()}).items():
         write_atomically(out / name, content)
     tables = sum(exhibit.table is not None for exhibit in exhibits)
@@ -81,13 +84,13 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
 
 def sections_of(study: Collection) -> list[Section]:
     """All that have something in them; no two exhibits have the same files."""
-    taken: set[str] = set()
+    names_used: set[str] = set()
 
     def with_own_files(exhibit: Exhibit) -> Exhibit:
         plain = file_name(exhibit.kind, *exhibit.of)
-        names = (plain, *(f"{plain}-{number}" for number in range(2, len(taken) + 2)))
-        name = next(name for name in names if name not in taken)
-        taken.add(name)
+        names = (plain, *(f"{plain}-{number}" for number in range(2, len(names_used) + 2)))
+        name = next(name for name in names if name not in names_used)
+        names_used.add(name)
         return replace(exhibit, name=name)
 
     found = (section for make in SECTIONS if (section := make(study)).exhibits)
@@ -97,8 +100,8 @@ def sections_of(study: Collection) -> list[Section]:
 def _draw(exhibits: list[Exhibit], on_figure: Callable[[], None]) -> Iterator[tuple[str, Drawing]]:
     for exhibit in exhibits:
         if exhibit.draw is not None:
-            with drawing():
-                yield exhibit.name, rendered(exhibit.draw(), exhibit.name, exhibit.title)
+            with figure_style():
+                yield exhibit.name, render_figure(exhibit.draw(), exhibit.name, exhibit.title)
             on_figure()
 
 
@@ -109,7 +112,7 @@ def _check_out(out: Path) -> None:
         raise RamifyError(f"{out}: there is no folder {out.parent}; make it first.")
     page = out / PAGE
     ours = page.is_file() and f'content="{GENERATOR}'.encode() in page.read_bytes()[:2000]
-    if contents(out, (PAGE,)) and not ours:
+    if folder_contents(out, (PAGE,)) and not ours:
         raise RamifyError(f"{out}: is not empty and holds no report; give another folder with --out.")
 
 
@@ -122,7 +125,7 @@ def _make_folder(path: Path) -> None:
 
 def _others(out: Path, made: set[str]) -> list[str]:
     """A note on tables and figures that this report did not make: those of an earlier one may have other numbers."""
-    there = (path.relative_to(out).as_posix() for folder in (TABLES, FIGURES) for path in (out / folder).glob("*"))
-    others = sorted(set(there) - made)
+    files = (path.relative_to(out).as_posix() for folder in (TABLES, FIGURES) for path in (out / folder).glob("*"))
+    others = sorted(set(files) - made)
     names = ", ".join(others[:3]) + (" and others" if len(others) > 3 else "")
     return [f"{out} also has {names}: not of this report, but perhaps of an earlier one."] if others else []

@@ -109,13 +109,13 @@ class Collection:
         return [m for m in models if sum(bool(self.of(data, m, group)) for data in group.models) > 1]
 
     @cached_property
-    def looks(self) -> dict[str, int]:
+    def style_numbers(self) -> dict[str, int]:
         """A number for each model, the same in all figures, and another one than the models drawn beside it have."""
         together = [*(unit.models for unit in self.units()), *map(self.on_several, self.groups)]
         numbers: dict[str, int] = {}
         for model in (model for models in together for model in models):
-            taken = {numbers.get(other) for models in together if model in models for other in models}
-            numbers.setdefault(model, next(number for number in count() if number not in taken))
+            used = {numbers.get(other) for models in together if model in models for other in models}
+            numbers.setdefault(model, next(number for number in count() if number not in used))
         return numbers
 
     def units(self) -> list[Unit]:
@@ -149,7 +149,7 @@ def decoders_of(results: Iterable[Result]) -> list[str]:
     return [*(d for d in DECODERS if d in names), *sorted(names.difference(DECODERS))]
 
 
-def chosen_run(runs: Sequence[Result]) -> Result:
+def choose_run(runs: Sequence[Result]) -> Result:
     """The one with the best dev likelihood, as nobody without trees could choose better; else the first."""
     return min(runs, key=lambda r: float("inf") if r.dev_perplexity is None else r.dev_perplexity)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ramify.errors import RamifyError
 from ramify.lab.results.collection import Collection, Problem, TableGroup
-from ramify.lab.results.places import BASELINES, CONFIG, FAILED, METRICS, PLAN, RESULTS
+from ramify.lab.results.result_paths import BASELINES, CONFIG, FAILED, METRICS, PLAN, RESULTS
 from ramify.lab.results.schema import Failure, PlanRecord, RecordError, Result, one_line, read_record, read_result
 
 
@@ -80,23 +80,23 @@ def _unplanned(groups: list[TableGroup], results: list[Result]) -> Iterator[Tabl
 
 def _unfinished(folder: Path, plan: PlanRecord | None, results: list[Result], broken: set[str]) -> Iterator[Problem]:
     """Planned runs and baselines without results, and folders of runs that failed or stopped."""
-    there = {result.path for result in results} | broken
-    begun = {str(Path(path).parent.parent) for path in there}
+    present = {result.path for result in results} | broken
+    started = {str(Path(path).parent.parent) for path in present}
     named: set[str] = set()
     for run in plan.runs if plan else ():
         named.add(run.path)
-        lacking = [decoder for decoder in run.decoders if f"{run.path}/{RESULTS}/{decoder}.json" not in there]
-        if run.path not in begun or lacking:
-            yield _state(folder / run.path, run.path, lacking if run.path in begun else [])
+        lacking = [decoder for decoder in run.decoders if f"{run.path}/{RESULTS}/{decoder}.json" not in present]
+        if run.path not in started or lacking:
+            yield _state(folder / run.path, run.path, lacking if run.path in started else [])
     failed = {path.parent.name for path in folder.glob(f"{BASELINES}/*/{FAILED}")}  # which is reported below
     for data in plan.data if plan else ():
         for file in (f"{BASELINES}/{data}/{name}.json" for name in plan.baselines) if plan else ():
-            if file not in there and data not in failed:
+            if file not in present and data not in failed:
                 yield Problem("missing", file, "was not scored")
     for name in (FAILED, METRICS):
         for path in sorted(folder.rglob(name)):
             where = one_line(path.parent.relative_to(folder).as_posix())
-            if where not in begun and where not in named:
+            if where not in started and where not in named:
                 named.add(where)
                 yield _state(path.parent, where, [])
 

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ramify.errors import RamifyError, shortened
-from ramify.evaluation.report import Evaluation
+from ramify.evaluation.evaluation import Evaluation
 from ramify.evaluation.subtypes import Subtype
 from ramify.printing import printable
 
@@ -49,7 +49,7 @@ LONGEST_TEXT = 300
 COMPOUND = ("c-pcfg", "sc-pcfg")
 
 Counts = dict[str, Annotated[int, Meta(gt=0)]]
-MOST_BITS = 64
+MAX_BITS = 64
 Record = TypeVar("Record", bound=Struct)
 
 
@@ -362,9 +362,7 @@ def _cleaned(value: Any) -> Any:
         return {one_line(key): _cleaned(each) for key, each in value.items()}
     if isinstance(value, list):
         return [_cleaned(each) for each in value]
-    if (isinstance(value, float) and not isfinite(value)) or (
-        isinstance(value, int) and value.bit_length() > MOST_BITS
-    ):
+    if (isinstance(value, float) and not isfinite(value)) or (isinstance(value, int) and value.bit_length() > MAX_BITS):
         raise ValueError("it has a number beyond all measure")
     return value
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.places import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
+from ramify.lab.results.result_paths import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
 from ramify.lab.results.schema import (
     FORMAT,
     DataRecord,
@@ -24,14 +24,14 @@ from ramify.lab.results.schema import (
     as_record,
     read_record,
 )
-from ramify.storage.files import contents, remove_unfinished, write_json
+from ramify.storage.files import folder_contents, remove_unfinished, write_json
 from ramify.training.settings import FREE_TO_CHANGE, load_settings
 
 LOCK_PATIENCE = 10.0
 """Seconds in which the processes of an experiment that was killed save their runs and end."""
-SAME_RUN = frozenset(["device", "checkpoint_minutes"])
+FREE_SETTINGS = frozenset(["device", "checkpoint_minutes"])
 """Settings that may differ in one run. More epochs may not: the results of a table must be of the same training."""
-assert SAME_RUN < FREE_TO_CHANGE
+assert FREE_SETTINGS < FREE_TO_CHANGE
 
 
 def check_folder(out: Path) -> None:
@@ -39,7 +39,7 @@ def check_folder(out: Path) -> None:
     try:
         if out.exists() and not out.is_dir():
             raise RamifyError(f"{out}: is a file; give the name of a folder.")
-        inside = contents(out, (PLAN,))
+        inside = folder_contents(out, (PLAN,))
     except OSError as error:
         raise RamifyError(f"{out}: cannot be read ({error.strerror}); check its permissions.") from error
     if inside and PLAN not in inside:
@@ -100,7 +100,7 @@ def _check_same_run(folder: Path, run: Run, threads: int) -> None:
         before, then = load_settings(None, dict(config["settings"])), config["threads"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError, RamifyError) as error:
         raise RamifyError(f"{folder}: holds no run that can be resumed; give another --out.") from error
-    for name in run.settings.keys() - SAME_RUN:
+    for name in run.settings.keys() - FREE_SETTINGS:
         value, earlier = run.settings[name], getattr(before, name)
         if earlier != value:
             raise RamifyError(

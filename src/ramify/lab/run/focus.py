@@ -17,7 +17,7 @@ from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan
 from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
-from ramify.lab.results.places import RUNS, result_file
+from ramify.lab.results.result_paths import RUNS, result_file
 from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, Spread, as_record, read_record, spread
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment, survey
@@ -113,8 +113,8 @@ def _save_ensemble(planned: PlannedFocus) -> None:
 
     students = [planned.out / RUNS / name for name in last_students(planned.recipe, planned.data)]
     if is_ensemble(planned.model):
-        there = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
-        if there == [checksum(student) for student in students]:
+        saved = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
+        if saved == [checksum(student) for student in students]:
             return
         raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
     names = (f"{student.parent.name}/{student.name}" for student in students)

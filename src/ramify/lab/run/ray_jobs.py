@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ramify.cluster.ray_session import ray_session
 from ramify.lab.run.worker_process import ENDED, Event, Job, Worker
 
-MOST_RETRIES = 3
+MAX_RETRIES = 3
 """How often a job is begun again, on any machine, after Ray lost the one it was on"""
 PAUSE = 0.2
 """Seconds after which an end is noticed at the latest"""
@@ -69,7 +69,7 @@ class RayWorker:
         self._ray, self._events = ray, events
         self._ended, self._ending = False, threading.Lock()
         self._written = ""
-        task = ray.remote(num_cpus=job.threads, max_retries=MOST_RETRIES)(_work)
+        task = ray.remote(num_cpus=job.threads, max_retries=MAX_RETRIES)(_work)
         self._task = task.remote(name, job.as_json(), channel)
         threading.Thread(target=self._wait, daemon=True).start()
 

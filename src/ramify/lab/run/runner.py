@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ramify.errors import RamifyWarning, Stopped
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.places import BASELINES
+from ramify.lab.results.result_paths import BASELINES
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.data_check import check_data
 from ramify.lab.run.status import Status
@@ -25,7 +25,7 @@ PAUSE = 0.2
 """Seconds after which a signal is noticed at the latest."""
 
 STOPPED = frozenset(code for number in SIGNALS for code in (-number, 128 + number))
-"""Exit codes of processes that were asked to end."""
+"""Exit codes of processes that were signalled to stop."""
 
 OnChange = Callable[[Status, Event], None]
 Start = Callable[[str, Job, int, "queue.Queue[tuple[str, Event]]"], AnyWorker]
@@ -68,10 +68,10 @@ def default_jobs(plan: Plan, there: int | None = None) -> int:
 
 def check_jobs(plan: Plan, jobs: int | None) -> None:
     """Warn if there would be more threads than cores."""
-    there, needed = cores(), (jobs or 1) * plan.threads
-    if needed > there:
+    available, needed = cores(), (jobs or 1) * plan.threads
+    if needed > available:
         warnings.warn(
-            f"{jobs or 1} jobs of {plan.threads} threads each are more than the {there} cores; they will slow each "
+            f"{jobs or 1} jobs of {plan.threads} threads each are more than the {available} cores; they will slow each "
             "other down.",
             RamifyWarning,
             stacklevel=2,

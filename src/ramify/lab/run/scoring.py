@@ -17,9 +17,9 @@ from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import Corpus, read_sentences
 from ramify.corpus.sentence import Sentence
 from ramify.evaluation.baselines import baseline_predictions
+from ramify.evaluation.evaluation import mean_of_runs, score
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.induced import count_induced
-from ramify.evaluation.report import mean_of_runs, score
 from ramify.evaluation.spans import count_spans
 from ramify.lab.plan.experiment import DataSet
 from ramify.lab.results.schema import FORMAT, Induced, Machine, Result, Run
@@ -27,8 +27,8 @@ from ramify.lab.run.experiment_folder import epochs_done
 from ramify.version import VERSION
 
 if TYPE_CHECKING:
-    from ramify.parser.base import TreeParser
     from ramify.parser.ensemble import Ensemble
+    from ramify.parser.tree_parser import TreeParser
 
 
 def model_result(
@@ -38,7 +38,7 @@ def model_result(
 
     Without gold trees there are no scores.
     """
-    from ramify.parser.evaluate import predict
+    from ramify.parser.predictions import predict
 
     scored: dict[str, Any] = {}
     if gold is not None:

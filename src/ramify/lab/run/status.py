@@ -42,7 +42,7 @@ class Status:
     details: str = ""
 
     @property
-    def at_work(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a process is busy with it."""
         return self.state not in ("waiting", "finished", "stopped", "failed")
 
@@ -80,7 +80,7 @@ class Status:
 
 HEADS = ("run", "state", "epoch", "dev perplexity", "dev S-F1", "S-F1", "time left")
 COLOURS = {"finished": "green", "failed": "red", "stopped": "yellow", "waiting": "dim"}
-AROUND = 8
+OTHER_LINES = 8
 """Lines of the terminal that are not rows of the table."""
 
 Callbacks = tuple[Callable[[list[Status]], None], Callable[[Status, Event], None]]
@@ -93,7 +93,7 @@ def experiment_progress(console: Console) -> Iterator[Callbacks]:
     printed: set[str] = set()
 
     def draw() -> RenderableType:
-        return status_table(statuses, console.height - AROUND) if statuses else ""
+        return status_table(statuses, console.height - OTHER_LINES) if statuses else ""
 
     with Live(get_renderable=draw, console=console, transient=True, auto_refresh=console.is_terminal) as live:
 
@@ -104,7 +104,7 @@ def experiment_progress(console: Console) -> Iterator[Callbacks]:
                 console.print(line, highlight=False)
 
         def on_change(status: Status, event: Event) -> None:
-            line = told(status, event, lines=not console.is_terminal)
+            line = event_line(status, event, lines=not console.is_terminal)
             if line is not None and line not in printed:
                 printed.add(line)
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -114,7 +114,7 @@ def experiment_progress(console: Console) -> Iterator[Callbacks]:
         yield on_begin, on_change
 
 
-def told(status: Status, event: Event, lines: bool) -> str | None:
+def event_line(status: Status, event: Event, lines: bool) -> str | None:
     """A line about an event that is worth one; in a terminal the table shows all but notes and failures."""
     kind = event["event"]
     if kind == "note":
@@ -136,7 +136,7 @@ def told(status: Status, event: Event, lines: bool) -> str | None:
 
 def summary(statuses: Sequence[Status]) -> str:
     """How many jobs there are, and how far they are."""
-    counts = Counter("running" if status.at_work else status.state for status in statuses)
+    counts = Counter("running" if status.is_running else status.state for status in statuses)
     return f"{len(statuses)} jobs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
@@ -164,7 +164,7 @@ def status_table(statuses: Sequence[Status], most: int | None = None) -> Table:
 
 
 def _urgency(status: Status) -> int:
-    if status.at_work:
+    if status.is_running:
         return 0
     return {"failed": 1, "stopped": 2, "waiting": 3}.get(status.state, 4)
 

@@ -20,16 +20,16 @@ from types import FrameType
 from typing import IO, Any, NoReturn
 
 from ramify.errors import RamifyError, RamifyWarning, Stopped
-from ramify.lab.results.places import result_file
+from ramify.lab.results.result_paths import result_file
 from ramify.lab.results.schema import Result, Run, as_record
 from ramify.lab.run.experiment_folder import forget_failure
 from ramify.lab.run.worker_process import Job
 from ramify.runtime.memory import keep_freed_memory, peak_memory
 from ramify.storage.files import write_json
 
-TRAINING = "training.json"
+TRAINING_FILE = "training.json"
 """What the metrics of a run lack, kept from one process of the run to the next."""
-EVERY = 0.5
+SECONDS_BETWEEN_REPORTS = 0.5
 """Seconds between two notices of progress."""
 
 Report = Callable[..., None]
@@ -42,7 +42,7 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _stop)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as events:
         os.dup2(2, 1)  # whatever else is printed is not an event
-        threading.Thread(target=_end_when_alone, daemon=True).start()
+        threading.Thread(target=_end_with_parent, daemon=True).start()
         keep_freed_memory()
         code = work(Job.from_json(sys.argv[1]), lambda event, **facts: _send(events, {"event": event, **facts}))
     sys.exit(code)
@@ -52,7 +52,7 @@ def _stop(number: int, _: FrameType | None) -> NoReturn:
     raise Stopped(number)
 
 
-def _end_when_alone() -> None:
+def _end_with_parent() -> None:
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
@@ -115,25 +115,25 @@ def _train_and_score(job: Job, run: Run, report: Report) -> None:
 
     from ramify.lab.plan.experiment import settings_of
     from ramify.lab.run.scoring import gold_of, model_result, training_record
-    from ramify.runtime.compilation import tell_of_compilation
+    from ramify.runtime.compilation import on_compilation
     from ramify.training import train
 
     torch.set_num_threads(job.threads)
-    tell_of_compilation(lambda notice: report("note", text=notice))
+    on_compilation(lambda notice: report("note", text=notice))
     folder, settings = Path(job.folder), settings_of(run)
     forget_failure(folder)
     report("state", state="training")
 
     def on_epoch(record: dict[str, Any]) -> None:
-        write_json(folder / TRAINING, {"peak_memory_mb": round(max(peak_memory(), _peak(folder) or 0.0), 1)})
+        write_json(folder / TRAINING_FILE, {"peak_memory_mb": round(max(peak_memory(), _peak(folder) or 0.0), 1)})
         report("epoch", record=record)
 
     train_set = job.data.split("train")
     assert train_set is not None
-    given = {name: value for name, value in (run.settings or {}).items() if value is not None}
+    options = {name: value for name, value in (run.settings or {}).items() if value is not None}
     parser = train(
         train_set, folder, dev=job.data.split("dev"), teachers=_named(job.others), resume=True,
-        on_epoch=on_epoch, on_progress=_progress(report, settings.epochs), **given,
+        on_epoch=on_epoch, on_progress=_progress(report, settings.epochs), **options,
     )  # fmt: skip
     training = training_record(folder, job.threads, _peak(folder))
     gold = gold_of(job.data, parser.word_rule) if job.data.is_scored else None
@@ -177,7 +177,7 @@ def _progress(report: Report, epochs: int) -> Callable[[Any], None]:
 
     def on_progress(now: Any) -> None:
         nonlocal reported
-        if time.monotonic() - reported >= EVERY:
+        if time.monotonic() - reported >= SECONDS_BETWEEN_REPORTS:
             reported = time.monotonic()
             left = (epochs - now.epoch + 1) * now.sentences - now.sentences_done
             rate = now.sentences_per_second
@@ -188,6 +188,6 @@ def _progress(report: Report, epochs: int) -> Callable[[Any], None]:
 
 def _peak(folder: Path) -> float | None:
     try:
-        return float(json.loads((folder / TRAINING).read_text(encoding="utf-8"))["peak_memory_mb"])
+        return float(json.loads((folder / TRAINING_FILE).read_text(encoding="utf-8"))["peak_memory_mb"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

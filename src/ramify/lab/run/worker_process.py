@@ -19,10 +19,10 @@ from msgspec import Struct
 from ramify.lab.plan.experiment import DataSet
 from ramify.lab.results.schema import Run
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Read when the libraries are loaded, so they must be set before."""
-_BEGIN = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from ramify.lab.run.worker import main; main()"
-_LAST_WORDS = 4000
+_CODE = "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from ramify.lab.run.worker import main; main()"
+_STDERR_BYTES = 4000
 """How many bytes of what a process wrote before it broke down are kept."""
 
 Event = dict[str, Any]
@@ -72,12 +72,12 @@ class Worker:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             # -P: a file json.py in the user's folder must not be imported.
-            [sys.executable, "-P", "-c", _BEGIN, job.as_json(), json.dumps(sys.path)],
+            [sys.executable, "-P", "-c", _CODE, job.as_json(), json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
             pass_fds=[] if lock is None else [lock],
-            env=os.environ | dict.fromkeys(THREADS, str(job.threads)),
+            env=os.environ | dict.fromkeys(THREAD_VARIABLES, str(job.threads)),
         )
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
@@ -104,7 +104,7 @@ class Worker:
         self._process.stdin.close()
         self._process.wait()
         with self._errors as handle:
-            handle.seek(max(0, handle.seek(0, os.SEEK_END) - _LAST_WORDS))
+            handle.seek(max(0, handle.seek(0, os.SEEK_END) - _STDERR_BYTES))
             return handle.read().decode("utf-8", "replace")
 
 

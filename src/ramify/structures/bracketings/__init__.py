@@ -12,10 +12,10 @@ __all__ = ["Bracketings"]
 
 
 def _refusal(trees: Bracketings) -> str | None:
-    given = trees.log_potentials
-    if given.device.type == "cpu" and given.dtype in (torch.float32, torch.float64):
+    potentials = trees.log_potentials
+    if potentials.device.type == "cpu" and potentials.dtype in (torch.float32, torch.float64):
         return None
-    return f"takes float32 or float64 on a CPU, not {given.dtype} on {given.device}"
+    return f"takes float32 or float64 on a CPU, not {potentials.dtype} on {potentials.device}"
 
 
 register_engine(Bracketings, "compiled", Engine(compiled.inside, compiled.marginals, _refusal, has_loops=True))

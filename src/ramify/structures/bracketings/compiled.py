@@ -48,9 +48,9 @@ class _Inside(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, log_weights: Tensor, lengths: Tensor) -> Tensor:
-        given = _prepared(log_weights, lengths)
-        log_z, charts = _inside(*given)
-        ctx.save_for_backward(*given, charts)
+        arrays = _prepared(log_weights, lengths)
+        log_z, charts = _inside(*arrays)
+        ctx.save_for_backward(*arrays, charts)
         return log_z.to(log_weights.dtype)
 
     @staticmethod
@@ -68,6 +68,6 @@ def inside(trees: Bracketings) -> Tensor:
 @torch.no_grad()
 def marginals(trees: Bracketings) -> Marginals:
     """Span posteriors from one inside and one outside pass."""
-    given, dtype = _prepared(trees.log_weights(), trees.lengths), trees.log_potentials.dtype
-    log_z, charts = _inside(*given)
-    return Marginals(log_z.to(dtype), _outside(*given, charts).to(dtype))
+    arrays, dtype = _prepared(trees.log_weights(), trees.lengths), trees.log_potentials.dtype
+    log_z, charts = _inside(*arrays)
+    return Marginals(log_z.to(dtype), _outside(*arrays, charts).to(dtype))

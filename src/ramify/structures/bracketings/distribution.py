@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ramify.structures.bracketings.forest import BracketingForest
-from ramify.structures.derivations import KBest, drawn_with, heaviest, walk
+from ramify.structures.derivations import KBest, heaviest, sample_with, walk
 from ramify.structures.distribution import Tree, TreeDistribution
 from ramify.structures.log_space import BEST, SUM, Semiring
 
@@ -69,7 +69,7 @@ class Bracketings(TreeDistribution):
         """
         if len(generators) != len(self):
             raise ValueError(f"there are {len(generators)} generators for {len(self)} sentences")
-        return [_bracketing(walk(self.forest(b), drawn_with(rng))) for b, rng in enumerate(generators)]
+        return [_bracketing(walk(self.forest(b), sample_with(rng))) for b, rng in enumerate(generators)]
 
 
 def _bracketing(tree: Tree | None) -> Tree | None:

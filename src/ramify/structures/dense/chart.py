@@ -1,4 +1,4 @@
-"""What the inside pass of dense rules starts from and leaves behind, whatever engine runs it."""
+"""The input and the result of the inside pass of dense rules, for all engines."""
 
 from __future__ import annotations
 

@@ -78,8 +78,8 @@ def outside_pass(chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, 
             if counts is not None:
                 kernels.weigh_inside(width, N, *cells, scale.numpy(), log_z, factors, bound, weighed.numpy())
                 _add_counts(counts, weighed, pairs[:, : n * n])
-        given = found.numpy(), scale.numpy(), scores
-        kernels.store_outside(width, N, lengths, *starts, *given, *outer_cells, scored)
+        computed = found.numpy(), scale.numpy(), scores
+        kernels.store_outside(width, N, lengths, *starts, *computed, *outer_cells, scored)
     return outer, counts
 
 
@@ -89,7 +89,7 @@ def _cells(chart: Scaled) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _word_rules(chart: Chart) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The rules with a word before and behind a phrase as arrays with one matrix a word."""
+    """The rules with a word before and after a phrase, as arrays with one matrix per word."""
     return chart.word_left.flatten(0, 1).numpy(), chart.word_right.flatten(0, 1).numpy()
 
 

@@ -63,7 +63,7 @@ def _word_gradients(chart: Chart, outer: Scaled, upstream: Tensor) -> _WordGradi
         # A word i before a phrase: parents (i, w), phrases (i+1, w-1), w = 3 .. N.
         exponent = above_scale[:, :-1, 2:] + scales[:, 1:, 1:-1] + leaf_scale[:, :-1, None]
         word_left[:, :-1] = (above[:, :-1, 2:] * weights(exponent)).mT @ vectors[:, 1:, 1:-1]
-        # A word j behind a phrase: parents (i, j+1-i), phrases (i, j-i), i = 0 .. j-2.
+        # A word j after a phrase: parents (i, j+1-i), phrases (i, j-i), i = 0 .. j-2.
         parents, parent_scale = span_family((above, above_scale), (N - 2, N - 2), (1, N - 1), 2)
         phrases, phrase_scale = span_family(chart.symbols, (N - 2, N - 2), (1, N - 1), 1)
         too_late = torch.ones(N - 2, N - 2, dtype=torch.bool, device=emission.device).triu(1)
@@ -92,7 +92,7 @@ class _Gradients(NamedTuple):
     root: Tensor
     """(B, n)"""
     rules: tuple[Tensor, ...]
-    """By the probabilities of the rules with two phrases, a word before a phrase, behind it, and two words below"""
+    """By the probabilities of the rules with two phrases, a word before a phrase, a word after it, and two words"""
     words: Tensor
     """(B, N, p)"""
     span_scores: Tensor

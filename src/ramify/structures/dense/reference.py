@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ramify.structures.by_autograd import marginals_by_autograd
+from ramify.structures.autograd_marginals import marginals_by_autograd
 from ramify.structures.dense.distribution import DensePCFG
 from ramify.structures.distribution import Marginals
 from ramify.structures.log_space import SUM, Semiring

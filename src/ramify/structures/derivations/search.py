@@ -65,7 +65,7 @@ def heaviest(log_weights: Array) -> int:
     return int(log_weights.argmax())
 
 
-def drawn_with(rng: np.random.Generator) -> Callable[[Array], int]:
+def sample_with(rng: np.random.Generator) -> Callable[[Array], int]:
     """Chooses an edge with probability in proportion to its weight."""
 
     def choose(log_weights: Array) -> int:
@@ -86,7 +86,7 @@ class _Found:
 
 @dataclass
 class _State:
-    """The derivations below a node, best first, as far as they were asked for."""
+    """The derivations below a node, best first, as far as they were requested."""
 
     edges: Edges | None
     found: list[_Found]
@@ -96,7 +96,7 @@ class _State:
     """Whether there are no more than those found"""
 
     def knows(self, rank: int) -> bool:
-        """Whether it is settled which derivation has so many before it, if there is one."""
+        """Whether the derivation of this rank is known, if there is one."""
         return rank < len(self.found) or self.exhausted
 
 
@@ -157,7 +157,7 @@ class KBest:
         return state
 
     def _ranked(self, node: Node, rank: int) -> _Found | None:
-        """The derivation of a node that has so many before it; None where there are not so many."""
+        """The derivation of this rank at a node; None if there are fewer."""
         # No recursion: a tree may be as deep as its sentence is long.
         waiting = [(node, rank)]
         while waiting:

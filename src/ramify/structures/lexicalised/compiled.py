@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 
 def _padded(x: Tensor) -> Tensor:
-    """(..., r): zeros after the last number of each row, in memory of its own in the order of the dimensions."""
+    """(..., r): zeros after the last number of each row, in contiguous memory."""
     padded = x.new_zeros(*x.shape[:-1], padded_size(x.shape[-1], x.dtype))
     padded[..., : x.shape[-1]] = x
     return padded

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ramify.structures.derivations import drawn_with, heaviest, walk
+from ramify.structures.derivations import heaviest, sample_with, walk
 from ramify.structures.distribution import Tree, TreeDistribution
 from ramify.structures.log_space import BEST, SUM, Semiring, log_matmul, logsumexp
 
@@ -75,10 +75,6 @@ class LexicalisedPCFG(TreeDistribution, ABC):
         arcs = self.marginals(engine).arcs
         assert arcs is not None
         return arcs
-
-    def root_posteriors(self, engine: str = "auto") -> Tensor:
-        """(B, N) the posterior of each word being the head of its sentence."""
-        return self.arc_posteriors(engine)[:, 0]
 
     @property
     @abstractmethod
@@ -142,7 +138,7 @@ class LexicalisedPCFG(TreeDistribution, ABC):
         """A tree of each sentence with labels and heads, drawn from the posterior with its own generator."""
         if len(generators) != len(self):
             raise ValueError(f"there are {len(generators)} generators for {len(self)} sentences")
-        return [walk(self.sentence(b).forest(SUM), drawn_with(rng)) for b, rng in enumerate(generators)]
+        return [walk(self.sentence(b).forest(SUM), sample_with(rng)) for b, rng in enumerate(generators)]
 
     def log_weight(self, tree: Tree) -> Tensor:
         """() log p(tree, words) of the only sentence, plus the scores of the tree's spans."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from ramify.runtime.compilation import compiled
 from ramify.structures.compiled_sums import normalise_row
-from ramify.structures.lexicalised.products import (
+from ramify.structures.lexicalised.vector_loops import (
     add_outer_products,
     add_term,
     column_products,

@@ -15,7 +15,7 @@ import numpy as np
 from ramify.runtime.compilation import compiled
 from ramify.structures.compiled_sums import normalise_row
 from ramify.structures.lexicalised.kernels import LEFT, RIGHT, close, other_of, row_of
-from ramify.structures.lexicalised.products import (
+from ramify.structures.lexicalised.vector_loops import (
     add_outer_products,
     add_scaled,
     add_term,

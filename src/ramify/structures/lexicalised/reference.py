@@ -53,7 +53,7 @@ def chart(pcfg: LexicalisedPCFG, span_scores: Tensor, semiring: Semiring = SUM, 
     found.symbols[1] = leaf[..., None, None].expand(B, N, 1, pcfg.preterminals).clone()
     for width in range(1, N + 1):
         if width > 1:
-            below = recomputed(lambda *parts: pcfg.joined(*_splits(*parts), semiring, prepared), width, found, marks)
+            below = recompute(lambda *parts: pcfg.joined(*_splits(*parts), semiring, prepared), width, found, marks)
             found.symbols[width] = below + torch.diagonal(span_scores, width, 1, 2)[..., None, None]
         symbols = found.symbols[width]
         numbers = slice(n, None) if width == 1 else slice(n)
@@ -68,7 +68,7 @@ def chart(pcfg: LexicalisedPCFG, span_scores: Tensor, semiring: Semiring = SUM, 
     return found
 
 
-def recomputed(function: Callable[..., Tensor], width: int, found: Chart, marks: Marks | None) -> Tensor:
+def recompute(function: Callable[..., Tensor], width: int, found: Chart, marks: Marks | None) -> Tensor:
     """Without gradients a plain call; else a call that keeps nothing but its arguments for the backward pass."""
     narrower = range(1, width)
     tensors = [table[v] for table in (found.heads, found.others) for v in narrower]
@@ -117,11 +117,11 @@ def _posteriors(pcfg: Any, arcs: bool) -> tuple[Chart, Tensor, ByWidth, Marks]:
     found = chart(detached, scores, marks=marks)
     possible = found.log_z > -torch.inf
     flat = [mark for w in marks for mark in marks[w]]
-    wanted = [scores, *found.symbols.values(), *flat]
-    gradients = [torch.zeros_like(tensor) for tensor in wanted]
+    inputs = [scores, *found.symbols.values(), *flat]
+    gradients = [torch.zeros_like(tensor) for tensor in inputs]
     if bool(possible.any()):
         total = torch.where(possible, found.log_z, 0).sum()
-        gradients = list(torch.autograd.grad(total, wanted, materialize_grads=True))
+        gradients = list(torch.autograd.grad(total, inputs, materialize_grads=True))
     spans, *rest = gradients
     symbols = dict(zip(found.symbols, rest[:N], strict=True))
     dependents = {w: (rest[N + 2 * (w - 1)], rest[N + 2 * w - 1]) for w in marks}

@@ -15,7 +15,7 @@ from ramify.structures.lexicalised.distribution import LEFT, RIGHT, LexicalisedP
 from ramify.structures.lexicalised.forest import UnilexicalForest
 from ramify.structures.log_space import BEST, SUM, Semiring, log, log_matmul
 
-SAFE = -600.0
+MIN_SAFE_LOG = -600.0
 """Rules above this log-probability are multiplied as probabilities: none of them underflows in float64."""
 
 
@@ -84,7 +84,7 @@ class UnilexicalPCFG(LexicalisedPCFG):
     def prepared(self) -> Tensor | None:
         """(B, N, n, 2 m m) the rules as probabilities; None where some would underflow."""
         finite = self.rules.detach()[self.rules.detach() > -torch.inf]
-        least = SAFE if self.rules.dtype == torch.float64 else SAFE / 8
+        least = MIN_SAFE_LOG if self.rules.dtype == torch.float64 else MIN_SAFE_LOG / 8
         return self.rules.flatten(3).exp() if not len(finite) or float(finite.min()) > least else None
 
     def joined(

@@ -12,10 +12,10 @@ from ramify.lab.report.figures.style import (
     Systems,
     errors,
     legend_below,
-    look,
     means,
     new_figure,
-    shortened,
+    shorten_name,
+    style_of_model,
 )
 from ramify.lab.results.schema import Spread
 
@@ -38,7 +38,7 @@ def draw_dots(
         handles.append(axes.errorbar(means(found), heights, xerr=bars, zorder=3 if is_model else 2, **style))
     for place in range(0, len(bands), 2):
         axes.axhspan(place - 0.5, place + 0.5, color="#f0f0f0", zorder=0, linewidth=0)
-    axes.set_yticks(range(len(bands)), [shortened(name, 20) for name in bands.values()])
+    axes.set_yticks(range(len(bands)), [shorten_name(name, 20) for name in bands.values()])
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel=scale, xlim=(-2, 102), ylim=(len(bands) - 0.5, -0.5))
     axes.grid(axis="x", linewidth=0.3, color="#cccccc")
@@ -76,7 +76,7 @@ def draw_symbols(f1: dict[int, Spread | None], perplexity: dict[int, Spread | No
     handles = []
     # A little to the left and to the right of their size, so that no bar hides another.
     for axes, values, number, name, aside in ((left, perplexity, 1, "perplexity", 0.98), (right, f1, 0, "S-F1", 1.02)):
-        found, style = list(values.values()), look(number)
+        found, style = list(values.values()), style_of_model(number)
         at = [aside * size for size in values]
         handles.append(axes.errorbar(at, means(found), yerr=errors(found), **style))
         axes.set_ylabel(name, color=style["color"])
@@ -124,7 +124,7 @@ def _logarithmic(axes: Any) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-LEAST, WRITTEN = 0.01, 0.1
+SHOWN_FROM, LABELLED_FROM = 0.01, 0.1
 """Smaller shares are not drawn, and are drawn without their number."""
 
 
@@ -141,14 +141,14 @@ def draw_heat_map(labels: list[str], symbols: list[str], values: list[list[float
     shares = np.array(values)
     # From a blue that is still seen on white to nearly black.
     colours = ListedColormap(mpl.colormaps["Blues"](np.linspace(0.12, 1, 256)))
-    for row, column in np.argwhere(shares >= LEAST):
+    for row, column in np.argwhere(shares >= SHOWN_FROM):
         share = shares[row, column]
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=colours(share), edgecolor="white", clip_on=False))
-        if share >= WRITTEN:
+        if share >= LABELLED_FROM:
             ink = "white" if share > 0.5 else "black"
             axes.text(column + 0.5, row + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=ink)
-    axes.set_yticks(np.arange(len(labels)) + 0.5, [shortened(label, 12) for label in labels])
-    axes.set_xticks(np.arange(len(symbols)) + 0.5, [shortened(symbol, 10) for symbol in symbols], rotation=90)
+    axes.set_yticks(np.arange(len(labels)) + 0.5, [shorten_name(label, 12) for label in labels])
+    axes.set_xticks(np.arange(len(symbols)) + 0.5, [shorten_name(symbol, 10) for symbol in symbols], rotation=90)
     axes.tick_params(length=0)
     axes.set(xlim=(0, len(symbols)), ylim=(len(labels), 0))
     axes.spines[:].set_visible(False)

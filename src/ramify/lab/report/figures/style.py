@@ -31,7 +31,7 @@ _OTHER_SCRIPTS = (
 )  # fmt: skip
 
 
-def look(number: int) -> dict[str, Any]:
+def style_of_model(number: int) -> dict[str, Any]:
     """How a model is drawn; colour, mark and line repeat after different numbers, so that the three together do not."""
     each = zip(("color", "marker", "linestyle"), (_COLOURS, _MARKS, _LINES), strict=True)
     return {name: values[number % len(values)] for name, values in each}
@@ -41,20 +41,20 @@ def look(number: int) -> dict[str, Any]:
 class Systems:
     """The systems of a figure."""
 
-    looks: dict[str, int]
+    style_numbers: dict[str, int]
     """A number for each model, by which it looks the same in all figures"""
     baselines: Sequence[str] = ()
 
     def look(self, name: str) -> dict[str, Any]:
         """Of a model; baselines are grey and dotted."""
         if name not in self.baselines:
-            return look(self.looks[name])
+            return style_of_model(self.style_numbers[name])
         grey = _GREYS[self.baselines.index(name) % len(_GREYS)]
         return {"color": grey, "marker": _BASELINE_MARKS.get(name.partition(" ")[0], "."), "linestyle": (0, (1, 2))}
 
 
 @contextmanager
-def drawing() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
     """Matplotlib's settings for these figures; afterwards they are as before."""
     import matplotlib as mpl
     import matplotlib.style
@@ -86,7 +86,7 @@ def new_figure(width: float, height: float, names: Sequence[str] = ()) -> Any:
 def legend_below(figure: Any, handles: list[Any], names: Sequence[str]) -> None:
     """Below the axes, where no data are; as many names side by side as the figure is wide."""
     per_row = _per_row(figure.get_figwidth(), names)
-    shown = [shortened(name) for name in names]
+    shown = [shorten_name(name) for name in names]
     figure.legend(handles, shown, loc="outside lower center", ncols=per_row, handlelength=3, columnspacing=1.2)
 
 
@@ -95,11 +95,11 @@ _LEGEND_ROW, _SIGN, _SAMPLE = 0.165, 0.06, 0.5
 
 
 def _per_row(width: float, names: Sequence[str]) -> int:
-    longest = max((len(shortened(name)) for name in names), default=1)
+    longest = max((len(shorten_name(name)) for name in names), default=1)
     return max(1, min(4, int(width / (_SAMPLE + _SIGN * longest))))
 
 
-def shortened(name: str, longest: int = 28) -> str:
+def shorten_name(name: str, longest: int = 28) -> str:
     """A name that leaves room for the data."""
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
@@ -125,7 +125,7 @@ class Drawing:
     """Whether it is made for both columns of a paper"""
 
 
-def rendered(figure: Any, name: str, title: str) -> Drawing:
+def render_figure(figure: Any, name: str, title: str) -> Drawing:
     """The same results give the same bytes, so that there is no date in them."""
     import matplotlib as mpl
 

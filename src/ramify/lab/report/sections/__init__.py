@@ -1,1 +1,1 @@
-"""What the report tells, one file a subject: each makes its tables and figures from the runs, or nothing."""
+"""The sections of the report, one file per subject; a section without results is empty."""

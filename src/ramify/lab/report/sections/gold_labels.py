@@ -9,17 +9,17 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from ramify.evaluation.induced import by_nonterminal, label_entropy, purity
-from ramify.evaluation.subtypes import LEAST_COUNT
-from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, titled
+from ramify.evaluation.induced import label_entropy, purity, transpose_alignment
+from ramify.evaluation.subtypes import MIN_COUNT
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, title_for
 from ramify.lab.report.figures.plots import draw_dots, draw_heat_map, draw_lengths
 from ramify.lab.report.figures.style import Systems
 from ramify.lab.report.notes import decoder_name, decoder_note, provenance
 from ramify.lab.report.published import published
-from ramify.lab.results.collection import Collection, Unit, chosen_run
+from ramify.lab.results.collection import Collection, Unit, choose_run
 from ramify.lab.results.schema import Induced, Result, Spread, spread
 
-RAREST = 0.5
+MIN_PERCENT = 0.5
 """Labels with a smaller share of the constituents, in percent, are left out of the table."""
 LABELS_DRAWN = 8
 
@@ -36,7 +36,7 @@ def by_label(study: Collection) -> Section:
 
 def _labels(study: Collection, unit: Unit, found: ByName) -> Exhibit | None:
     labels = next(iter(found.values()))[0].scores.recall_by_label
-    shown = [label for label, about in labels.items() if about.share >= RAREST]
+    shown = [label for label, about in labels.items() if about.share >= MIN_PERCENT]
     if not shown:
         return None
     values = _spreads(found, shown, lambda r: r.scores.recall_by_label, "recall")
@@ -48,7 +48,7 @@ def _labels(study: Collection, unit: Unit, found: ByName) -> Exhibit | None:
     ]
     heads = ["label", "share, %", "mean length", *found, *(f"published {name}" for name in theirs)]
     rare = len(labels) - len(shown)
-    notes = [f"{rare} labels with a share below {RAREST} % are left out."] if rare else []
+    notes = [f"{rare} labels with a share below {MIN_PERCENT} % are left out."] if rare else []
     notes += [*_notes(found), *(published().remarks([of[0] for of in found.values()]) if theirs else [])]
     bands = {label: f"{label[:12]} ({labels[label].share:.0f} %)" for label in shown[:LABELS_DRAWN]}
     baselines = _baseline_names(found)
@@ -59,7 +59,7 @@ def _labels(study: Collection, unit: Unit, found: ByName) -> Exhibit | None:
         f"Recall by label: {unit.title}",
         notes,
         Table(heads, {"": rows}, len(theirs)),
-        partial(draw_dots, bands, drawn, Systems(study.looks, baselines), "recall, %"),
+        partial(draw_dots, bands, drawn, Systems(study.style_numbers, baselines), "recall, %"),
         unit.folded,
     )
 
@@ -73,8 +73,8 @@ def _lengths(study: Collection, unit: Unit, found: ByName) -> Exhibit:
     ranges = {x: about.sentences for x, about in next(iter(found.values()))[0].scores.by_length.items()}
     values = _spreads(found, ranges, lambda r: r.scores.by_length, "sentence_f1")
     rows: list[Row] = [(x, number(n, 0), *(mean(of[x]) for of in values.values())) for x, n in ranges.items()]
-    bins = disjoint(list(ranges))
-    systems = Systems(study.looks, _baseline_names(found))
+    bins = disjoint_ranges(list(ranges))
+    systems = Systems(study.style_numbers, _baseline_names(found))
     return Exhibit(
         "f1-by-length",
         (unit.group.name, unit.data),
@@ -86,7 +86,7 @@ def _lengths(study: Collection, unit: Unit, found: ByName) -> Exhibit:
     )
 
 
-def disjoint(ranges: Sequence[str]) -> list[str]:
+def disjoint_ranges(ranges: Sequence[str]) -> list[str]:
     """Of ranges such as 2-10, 11-20, 2-40 those that contain no other: the bins."""
     bounds = {name: _bounds(name) for name in ranges}
     return [
@@ -131,7 +131,7 @@ def _notes(found: ByName) -> list[str]:
 SYMBOLS = 30
 LABELS = 7
 OTHER = "OTHER"
-PURE = 0.9
+PURE_SHARE = 0.9
 """A nonterminal stands for a label that this share of its constituents, or more, have."""
 SUBTYPES = 6
 """At most this many nonterminals of a label are listed."""
@@ -147,7 +147,7 @@ def induced(study: Collection) -> Section:
     }
     exhibits = [_purity(found)] if found else []
     for (data, _), of in found.items():
-        run = chosen_run(of)
+        run = choose_run(of)
         chosen = "the one" if len(of) == 1 else "of the best dev likelihood"
         seed = "" if run.seed is None else f" {run.seed}"
         notes = [f"Seed{seed}, {chosen}; decoder {decoder_name(run.decoder)}.", *provenance([run])[1:]]
@@ -157,12 +157,12 @@ def induced(study: Collection) -> Section:
 
 def pure_symbols(of: Induced) -> tuple[int, float]:
     """How many nonterminals stand for one label, and the percentage of the constituents they have."""
-    rows = [[*row.values()] for row in by_nonterminal(of.alignment).values()]
-    pure = [sum(row) for row in rows if sum(row) >= LEAST_COUNT and max(row) >= PURE * sum(row)]
+    rows = [[*row.values()] for row in transpose_alignment(of.alignment).values()]
+    pure = [sum(row) for row in rows if sum(row) >= MIN_COUNT and max(row) >= PURE_SHARE * sum(row)]
     return len(pure), 100 * sum(pure) / sum(map(sum, rows))
 
 
-def heat(of: Induced, frequency: dict[str, int]) -> tuple[list[str], list[str], list[list[float]]]:
+def heat_map_values(of: Induced, frequency: dict[str, int]) -> tuple[list[str], list[str], list[list[float]]]:
     """Labels, nonterminals and P(nonterminal | label); a label's row sums to one over all nonterminals.
 
     Shown are the nonterminals used most, and the most frequent labels with the rest pooled.
@@ -196,7 +196,7 @@ def _purity(found: dict[tuple[str, str], list[Result]]) -> Exhibit:
         "model", "seeds", "nonterminals used", "H(label | nonterminal)", "purity, %", "pure nonterminals",
         "constituents of these, %",
     )  # fmt: skip
-    title = titled("Nonterminals that stand for single labels", parts)
+    title = title_for("Nonterminals that stand for single labels", parts)
     return Exhibit("purity", (), title, provenance([r for of in found.values() for r in of]), Table(heads, parts))
 
 
@@ -204,7 +204,7 @@ def _of_run(run: Result, notes: list[str], folded: bool) -> list[Exhibit]:
     assert run.induced is not None
     of, where = run.induced, f"{run.model} on {run.data}"
     frequency = {label: about.constituents for label, about in run.scores.recall_by_label.items()}
-    labels, symbols, values = heat(of, frequency)
+    labels, symbols, values = heat_map_values(of, frequency)
     name, draw = (run.data, run.model), partial(draw_heat_map, labels, symbols, values)
     heat_map = Exhibit("alignment", name, f"Alignment: {where}", notes, draw=draw, folded=folded)
     rows: list[Row] = []

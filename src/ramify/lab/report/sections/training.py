@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from ramify.evaluation.spans import CONVENTIONS
-from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, titled
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, title_for
 from ramify.lab.report.figures.plots import Curves, draw_curves, draw_symbols
 from ramify.lab.report.figures.style import Systems
 from ramify.lab.report.notes import bound_note, decoder_note, provenance, vocabulary_note
 from ramify.lab.results.collection import Collection, Unit, perplexity_of
 from ramify.lab.results.schema import Result, spread
 
-KIND = ("model", "compound", "activation")
+FAMILY_SETTINGS = ("model", "compound", "activation")
 """Models that differ in these settings are of different families."""
-LEAST_SIZES = 3
+MIN_SIZES = 3
 """Two points are not a curve; the table of scores has them anyway."""
-UNIMPORTANT = {"preterminals", "seed", "device", "checkpoint_minutes"}
+IGNORED = {"preterminals", "seed", "device", "checkpoint_minutes"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Series:
     def other_differences(self) -> list[str]:
         """Settings that are not the same everywhere; nonterminals and rank follow from the size unless they are set."""
         settings = [r.settings or {} for of in self.runs.values() for r in of]
-        names = dict.fromkeys(name for each in settings for name in each if name not in UNIMPORTANT)
+        names = dict.fromkeys(name for each in settings for name in each if name not in IGNORED)
         return [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
 
 
@@ -68,12 +68,12 @@ def find_series(study: Collection) -> list[Series]:
     found: list[Series] = []
     for data in study.datasets:
         results = [of for model in study.models(data) if (of := study.of(data, model)) and _size(of[0])]
-        for kind in _classes(results, lambda r: tuple(repr(r.setting(name)) for name in KIND)):
+        for kind in _classes(results, lambda r: tuple(repr(r.setting(name)) for name in FAMILY_SETTINGS)):
             sizes = [_size(of[0]) for of in kind]
             finer = [kind] if len(set(sizes)) == len(sizes) else _classes(kind, _all_but_preterminals)
             for group in finer:
                 by_size = {_size(of[0]): of for of in reversed(group)}
-                if len(by_size) >= LEAST_SIZES:
+                if len(by_size) >= MIN_SIZES:
                     first = kind[0][0]
                     is_plain = first.setting("compound") is not True and first.setting("activation", "relu") == "relu"
                     whole = len(finer) == 1 and is_plain
@@ -96,7 +96,7 @@ def _classes(results: list[list[Result]], key: Callable[[Result], Hashable]) -> 
 
 
 def _all_but_preterminals(result: Result) -> Hashable:
-    return frozenset((name, repr(value)) for name, value in (result.settings or {}).items() if name not in UNIMPORTANT)
+    return frozenset((name, repr(value)) for name, value in (result.settings or {}).items() if name not in IGNORED)
 
 
 def cost(study: Collection) -> Section:
@@ -117,7 +117,7 @@ def cost(study: Collection) -> Section:
     ]  # fmt: skip
     if len({r.hardware for r in shown}) == 1:  # which is in a note
         heads, parts = heads[:-1], {data: [row[:-1] for row in rows] for data, rows in parts.items()}
-    title = titled("Time, parameters and memory", parts)
+    title = title_for("Time, parameters and memory", parts)
     return Section("cost", [Exhibit("cost", (), title, provenance(shown), Table(heads, parts))])
 
 
@@ -136,7 +136,7 @@ def use_of_symbols(study: Collection) -> Section:
     if not parts:
         return Section("use-of-symbols", [])
     table = Table(["model", "seeds", "nonterminals used", "rule cosine"], parts)
-    title = titled("Use of symbols", parts)
+    title = title_for("Use of symbols", parts)
     return Section("use-of-symbols", [Exhibit("use-of-symbols", (), title, provenance(shown), table)])
 
 
@@ -171,7 +171,7 @@ def _curves(study: Collection, unit: Unit) -> Exhibit | None:
         (unit.group.name, unit.data),
         f"Training: {unit.title}",
         [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)],
-        draw=partial(draw_curves, perplexity, f1, Systems(study.looks)),
+        draw=partial(draw_curves, perplexity, f1, Systems(study.style_numbers)),
         folded=unit.folded,
     )
 

@@ -1,0 +1,95 @@
+"""Models and other systems as a person names them; without torch, so that a wrong name is refused at once."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from ramify.errors import RamifyError, RamifyWarning
+
+CONFIG = "config.json"
+"""What every model folder has"""
+BUNDLED = Path(__file__).parent / "bundled"
+"""Holds a model folder for each model that comes with the package"""
+HUB = "hf:"
+SystemKind = Literal["model", "predicted", "baseline", "average"]
+
+
+def bundled_models() -> list[str]:
+    """The names of the models that come with the package."""
+    return sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
+
+
+def resolve(model: str | Path) -> Path:
+    """Where a model is, by its name: a model folder or a file, a bundled model, or `hf:owner/name@revision`.
+
+    Of these the first one that there is; a name that is nothing of the kind comes back as it is.
+    """
+    path, text = Path(model), str(model)
+    is_bundled = text in bundled_models()
+    if path.is_file() or (path / CONFIG).exists():
+        if is_bundled:
+            _note_hidden(path.absolute(), text)
+        return path
+    if is_bundled:
+        return BUNDLED / text
+    if text.startswith(HUB) and not path.exists():
+        from ramify.hub import download
+
+        return download(text.removeprefix(HUB))
+    return path
+
+
+@cache
+def _note_hidden(path: Path, name: str) -> None:
+    """Once for each of them."""
+    warnings.warn(
+        f"{name}: the model in {path} is used, and not the bundled model of the same name.",
+        RamifyWarning,
+        stacklevel=3,
+    )
+
+
+def split_name(text: str) -> tuple[str, Path]:
+    """The two parts of `NAME=PATH`; the name is empty if there is none, and what exists as a whole is a path.
+
+    The path of a model that is given by its name is where the model is.
+    """
+    name, _, rest = text.partition("=")
+    if name and rest and not Path(text).exists():
+        return name, resolve(rest)
+    return "", resolve(text)
+
+
+def system_kind(text: str) -> SystemKind:
+    """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
+    from ramify.evaluation.baselines import BASELINES  # which few commands need
+
+    path = split_name(text)[1]
+    if path.exists():
+        return "model" if path.is_dir() or path.suffix == ".pcfg" else "predicted"
+    if str(path) in BASELINES:
+        return "baseline"
+    raise RamifyError(
+        f"{text}: is not a model folder, a file of trees or a baseline; "
+        f"check the name (baselines are {', '.join(BASELINES)}{_bundled(', bundled models ')})."
+    )
+
+
+def _bundled(before: str) -> str:
+    """The names of the bundled models for an error, if there are any."""
+    names = bundled_models()
+    return f"{before}{', '.join(names)}" if names else ""
+
+
+def check_model(path: Path) -> None:
+    """Refuse what is neither a model folder nor a file, which may hold rules."""
+    if path.is_file() or (path / CONFIG).exists():
+        return
+    if not path.exists():
+        raise RamifyError(
+            f"{path}: this model folder does not exist{_bundled(', and bundled models are ')}; check the name."
+        )
+    raise RamifyError(f"{path}: this is not a model folder, because it has no {CONFIG}; check the name.")

@@ -1,0 +1,88 @@
+"""Low-rank grammars whose tables are made by networks that do not wait for each other."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain, pairwise
+
+import torch
+from torch import Tensor, nn
+
+from ramify.models.emission import word_log_probabilities
+from ramify.models.grammar import Grammar
+from ramify.models.networks import CosineLayer
+from ramify.runtime import threads
+from ramify.runtime.parallel_autograd import Part, run_parts
+from ramify.structures.low_rank import LowRankPCFG, LowRankRules
+
+MIN_WORK_TO_DIVIDE = 1e9
+"""A part with at least this many operations, ten milliseconds on one core, is cut into one piece per core."""
+
+
+class LowRankGrammar(Grammar):
+    """Says what its parts are; here they are run side by side and combined."""
+
+    word_layer: nn.Linear
+    """From the states of the preterminals to the words"""
+
+    @abstractmethod
+    def _parts(self, z: Tensor | None) -> dict[str, list[Part]]:
+        """Start and binary rules by the names of `LowRankRules`, normalised as in Theorem 1, and `states`.
+
+        The states (p, embedding) are those that the words are drawn from. What comes in several parts is
+        joined by rows. The longest parts stand first, so that no core is left with one at the end.
+        """
+
+    def _run(self, z: Tensor | None, *names: str) -> dict[str, Tensor]:
+        selected = {name: parts for name, parts in self._parts(z).items() if name in names}
+        parts = list(chain.from_iterable(selected.values()))
+        # Gradients must go through z too.
+        found = iter(run_parts(parts) if z is None else [part.function() for part in parts])
+        pieces = {name: [next(found) for _ in parts] for name, parts in selected.items()}
+        return {name: made[0] if len(made) == 1 else torch.cat(made, -2) for name, made in pieces.items()}
+
+    def rules(self, z: Tensor | None = None) -> LowRankRules:
+        """Start and binary rules; with z (B, latent) one set for each sentence."""
+        return _rules_of(self._run(z, *LowRankRules.rule_names()))
+
+    def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
+        """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
+        return self._words(self._run(z, "states")["states"], word_ids)
+
+    def _words(self, states: Tensor, word_ids: Tensor) -> Tensor:
+        weight = self.word_layer.weight
+        if isinstance(self.word_layer, CosineLayer):
+            states, weight = self.word_layer.factors(states)
+        return word_log_probabilities(states, weight, self.word_layer.bias, word_ids)
+
+    def distribution_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> LowRankPCFG:
+        """For sentences (B, N), all networks at the same time."""
+        made = self._run(z, "states", *LowRankRules.rule_names())
+        words = self._words(made.pop("states"), word_ids)
+        return _rules_of(made).with_words(words, lengths)
+
+
+def _rules_of(made: dict[str, Tensor]) -> LowRankRules:
+    return LowRankRules(made["root"], made.get("head"), made["left"], made["right"])
+
+
+def part(function: Callable[[], Tensor], rows: int, embeddings: Sequence[nn.Parameter], *networks: nn.Module) -> Part:
+    """A part made from embeddings by networks whose matrices are multiplied with this many rows."""
+    matrices = [parameter for network in networks for parameter in network.parameters()]
+    return Part(function, [*embeddings, *matrices], 2 * rows * sum(matrix.numel() for matrix in matrices))
+
+
+def parts_by_rows(
+    function: Callable[[slice], Tensor], rows: slice, embeddings: Sequence[nn.Parameter], *networks: nn.Module
+) -> list[Part]:
+    """The same where no row of the result depends on another: in pieces, if they are worth it."""
+    count = rows.stop - rows.start
+    whole = part(lambda: function(rows), count, embeddings, *networks)
+    pieces = min(threads.available(), count) if whole.work > MIN_WORK_TO_DIVIDE else 1
+    bounds = [rows.start + count * i // pieces for i in range(pieces + 1)]
+    return [
+        whole._replace(function=partial(function, slice(start, end)), work=whole.work / pieces)
+        for start, end in pairwise(bounds)
+    ]

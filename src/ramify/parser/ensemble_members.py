@@ -1,0 +1,124 @@
+"""What several parsers say about the same sentences: members of an ensemble, or teachers of a focused grammar.
+
+A member is a model, which gives span posteriors, or a file of trees of any parser, whose spans count as 0 and 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.corpus.sentence import Sentence
+from ramify.errors import RamifyError
+from ramify.evaluation.failures import Failure
+from ramify.evaluation.spans import Spans
+from ramify.evaluation.tree_lookup import TreeLookup
+from ramify.model_names import split_name, system_kind
+from ramify.parser.loading import load
+from ramify.parser.tree_parser import TreeParser
+from ramify.storage.ensemble_folder import checksum_of
+
+MemberInput = str | Path | TreeParser
+"""A parser, a model folder, or a file of trees"""
+
+
+@dataclass(frozen=True)
+class View:
+    """What one member says about one sentence of N words."""
+
+    posteriors: NDArray[np.float32]
+    """(N+1, N+1) of spans; zero where the member has no parse"""
+    spans: Spans
+    """Of its own tree"""
+    failure: Failure | None = None
+
+
+class Member(ABC):
+    """One of several parsers."""
+
+    name: str
+    sha256: str
+    """Of the model folder or the file; empty for a parser that was never saved"""
+
+    @property
+    @abstractmethod
+    def has_posteriors(self) -> bool:
+        """Whether it says how probable spans are, not only which ones its tree has."""
+
+    @abstractmethod
+    def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
+        """Of each sentence, given by its words alone."""
+
+    def as_record(self) -> dict[str, str]:
+        """Name and checksum, in terms of JSON."""
+        return {"name": self.name, "sha256": self.sha256}
+
+
+class ModelMember(Member):
+    """A parser."""
+
+    def __init__(self, parser: TreeParser, name: str, sha256: str = "") -> None:
+        self.parser, self.name, self.sha256 = parser, name, sha256
+
+    @property
+    def has_posteriors(self) -> bool:
+        """That of its model; an ensemble has posteriors."""
+        return self.parser.has_posteriors
+
+    def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
+        """Its posteriors and its tree with the most expected brackets."""
+        for analysis in self.parser.analyse_many(sentences, max_length=max_length):
+            yield View(analysis.posteriors, analysis.parse.spans, analysis.failure)
+
+
+class TreesMember(Member):
+    """A file of trees."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._trees = TreeLookup(path)
+        self.name, self.sha256 = name, checksum_of(path)
+
+    @property
+    def has_posteriors(self) -> bool:
+        """No: a file of trees has nothing but trees."""
+        return False
+
+    def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
+        """One for every span of the tree."""
+        for sentence in sentences:
+            N = len(sentence.words)
+            if N < 2 or (max_length is not None and max_length < N):
+                yield View(np.zeros((N + 1, N + 1), np.float32), np.zeros((0, 2), np.int32))
+                continue
+            found = self._trees.spans_of(sentence.words, sentence.where)
+            spans = found[found[:, 1] - found[:, 0] > 1]
+            yield View(table_of(spans, N), spans)
+
+
+def table_of(spans: Spans, length: int) -> NDArray[np.float32]:
+    """(N+1, N+1) one for every span of a tree, zero for all others."""
+    table = np.zeros((length + 1, length + 1), np.float32)
+    table[spans[:, 0], spans[:, 1]] = 1
+    return table
+
+
+def open_member(member: MemberInput, device: str = "auto") -> Member:
+    """From `PATH` or `NAME=PATH` of a model folder, a file of rules or a file of trees, or from a parser."""
+    if isinstance(member, TreeParser):
+        return ModelMember(member, repr(member))
+    check_member(member)
+    name, path = split_name(str(member))
+    if system_kind(str(member)) == "predicted":
+        return TreesMember(path, name or path.name)
+    return ModelMember(load(path, device), name or path.name, checksum_of(path))
+
+
+def check_member(member: MemberInput) -> None:
+    """Refuse a name that is neither a model nor a file of trees."""
+    if not isinstance(member, TreeParser) and system_kind(str(member)) == "baseline":
+        raise RamifyError(f"{member}: is neither a model folder nor a file of trees; check the name.")
