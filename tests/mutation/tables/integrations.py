@@ -12,7 +12,7 @@ GROUPS = (
             Mutant("sentences_from_cells", "row=cell.row", "row=None"),
             Mutant("sentences_from_cells", "count.add(cell.where)", "pass"),
             Mutant("json_cells", "if is_first:", "if False:"),
-            Mutant("json_cells", "start=1", "start=0"),
+            Mutant("json_cells", "start=first_line", "start=first_line - 1"),
             Mutant("_looks_like_json", "return not ended", "return True"),
             Mutant("check_names", "if name in own:", "if False:"),
             Mutant("_cells", "column or TEXT", "TEXT"),
@@ -26,7 +26,7 @@ GROUPS = (
             Mutant("GivenColumns.__init__", "ID not in", "ID in"),
             Mutant("GivenColumns._converted", "if name not in known:", "if False:"),
             Mutant("parquet_output:_record", "float(posteriors[i, j])", "float(posteriors[j, i])"),
-            Mutant("write_parquet", "start=1", "start=0"),
+            Mutant("write_parquet", "start=first", "start=first - 1"),
         ),
     ),
     Group(
