@@ -32,7 +32,14 @@ settings.load_profile("ramify")
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-EXTRAS = {"hub": "huggingface_hub", "parquet": "pyarrow", "plot": "matplotlib", "serve": "fastapi", "spacy": "spacy"}
+EXTRAS = {
+    "hub": "huggingface_hub",
+    "parquet": "pyarrow",
+    "plot": "matplotlib",
+    "ray": "ray",
+    "serve": "fastapi",
+    "spacy": "spacy",
+}
 """The library that each extra of the package brings"""
 
 

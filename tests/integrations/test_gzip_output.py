@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from ramify.cli.gzip_output import GzipGroups, whole_members
+from ramify.storage.gzip_output import GzipGroups, whole_members
 from tests.command import ramify
 from tests.integrations.test_tables import MODEL
 
@@ -43,7 +43,7 @@ def test_members_of_another_size_are_not_resumed():
 
 def test_a_stopped_run_is_resumed_to_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr("ramify.cli.line_output.WINDOW", 4)
-    monkeypatch.setattr("ramify.cli.gzip_output.GzipGroups.__init__.__defaults__", (4,))
+    monkeypatch.setattr("ramify.storage.gzip_output.GzipGroups.__init__.__defaults__", (4,))
     monkeypatch.setattr("ramify.parser.tree_parser.WINDOW", 4)
     (tmp_path / "in.txt").write_text("the dog saw a cat\na cat\n" * 5)
     command = ("parse", "-m", MODEL, tmp_path / "in.txt", "--out")

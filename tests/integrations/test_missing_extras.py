@@ -43,3 +43,20 @@ def test_parquet_says_what_to_install(tmp_path, options):
     (line,) = result.stderr.splitlines()
     assert "pyarrow" in line
     assert "pip install 'ramify[parquet]'" in line
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("parse", "-m", "tests/fixtures/models/n-pcfg", "in.txt", "--out", "out.txt"),
+        ("experiment", "main", "--data", "it=built-in", "--out", "runs"),
+    ],
+)
+def test_ray_says_what_to_install(tmp_path, command):
+    (tmp_path / "in.txt").write_text("a dog\n")
+    placed = [str(tmp_path / word) if word in ("in.txt", "out.txt", "runs") else word for word in command]
+    result = run_without(["ray"], tmp_path, "-m", "ramify", *placed, "--engine", "ray")
+    assert result.returncode == 2
+    (line,) = result.stderr.splitlines()
+    assert "pip install 'ramify[ray]'" in line
+    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "sitecustomize.py"}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import ramify
-from ramify.cli.tally import Tally
 from ramify.corpus.brackets import read_brackets
 from ramify.evaluation.evaluation import mean_of_runs, score
 from ramify.evaluation.gold import Prediction, load_gold
+from ramify.terminal.tally import Tally
 from tests.command import ramify as command
 
 RULES = """S -> N V [0.5] | N S [0.5]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ramify.cli.common import app, notes
+from ramify.cli.on_ray import Engine, RayAddress, check_local
 from ramify.errors import RamifyError
 from ramify.runtime.memory import importing
 
@@ -34,6 +36,8 @@ def experiment(
         int | None,
         typer.Option(min=1, help="Runs at a time \\[default: number of cores / threads per run]."),
     ] = None,
+    engine: Engine = "local",
+    ray_address: RayAddress = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything and list the runs; train nothing.")
     ] = False,
@@ -49,7 +53,7 @@ def experiment(
         from ramify.lab.plan.experiment_file import find_experiment, read_plan
         from ramify.lab.plan.toml_file import read_text
         from ramify.lab.run.experiment_folder import check_folder, check_same
-        from ramify.lab.run.runner import check_jobs, run_experiment, survey
+        from ramify.lab.run.runner import check_jobs, default_jobs, run_experiment, survey
         from ramify.lab.run.scoring import check_data
         from ramify.lab.run.status import experiment_progress, status_table
         from ramify.terminal import results_console
@@ -60,7 +64,9 @@ def experiment(
     found = read_plan(plan, _data_paths(data or []), data_root)
     if out is None and not dry_run:
         raise RamifyError("Say where the runs shall be: --out FOLDER.")
-    check_jobs(found, jobs)
+    if engine == "local":
+        check_local(ray_address=ray_address)
+        check_jobs(found, jobs)
     if dry_run:
         if out is not None:
             check_folder(out)
@@ -70,8 +76,15 @@ def experiment(
         results_console().print(status_table(planned))
         return
     assert out is not None
-    with experiment_progress(notes) as (on_begin, on_change):
-        statuses = run_experiment(found, out, jobs=jobs, on_begin=on_begin, on_change=on_change)
+    with ExitStack() as stack:
+        start = None
+        if engine == "ray":
+            from ramify.lab.run.ray_jobs import ray_jobs
+
+            cluster = stack.enter_context(ray_jobs(ray_address))
+            start, jobs = cluster.start, jobs or default_jobs(found, cluster.cores())
+        on_begin, on_change = stack.enter_context(experiment_progress(notes))
+        statuses = run_experiment(found, out, jobs=jobs, on_begin=on_begin, on_change=on_change, start=start)
     results_console().print(status_table(statuses))
     failed = [status.name for status in statuses if status.state == "failed"]
     if failed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -13,13 +12,15 @@ from typing import Any, BinaryIO
 
 import typer
 
-from ramify.cli.gzip_output import GzipGroups, whole_members
 from ramify.corpus.streaming import WINDOW
 from ramify.errors import RamifyError, Stopped
 from ramify.printing import printable
 from ramify.storage.files import output_path, partial_path, write_json
+from ramify.storage.gzip_output import GzipGroups, encoded_line, whole_members
 from ramify.storage.locks import locked_file
+from ramify.storage.made_with import check_made_with, read_made_with
 
+RESUME_OR_OVERWRITE = "--resume and --overwrite exclude each other; give one of them."
 _CHUNK = 1 << 20
 
 
@@ -43,7 +44,7 @@ class LineOutput:
         if out is None and (resume or overwrite):
             raise RamifyError("--resume and --overwrite need a file; give its name with --out.")
         if resume and overwrite:
-            raise RamifyError("--resume and --overwrite exclude each other; give one of them.")
+            raise RamifyError(RESUME_OR_OVERWRITE)
         if resume and not one_line_each:
             raise RamifyError("Only formats with one line per sentence can be resumed; choose another --format.")
         self.out = None if out is None else output_path(out, overwrite)
@@ -82,27 +83,11 @@ class LineOutput:
             raise RamifyError(
                 f"{self._partial}: an earlier run did not finish; give --resume to complete it, or --overwrite."
             )
-        self._check_same()
+        check_made_with(read_made_with(self._about, self._partial), self._made_with, self._partial)
         # Sentences are parsed in groups, and the last digits of a result depend on the group: only whole ones are kept.
         self.lines_done, end = (whole_members if self._compressed else _whole_groups)(self._file, WINDOW)
         self._file.truncate(end)
         self._file.seek(end)
-
-    def _check_same(self) -> None:
-        try:
-            then = json.loads(self._about.read_bytes())
-        except (OSError, ValueError, RecursionError):
-            then = None
-        if not isinstance(then, dict):
-            raise RamifyError(
-                f"{self._partial}: {self._about.name} is missing or invalid; start again with --overwrite."
-            )
-        for name, value in self._made_with.items():
-            if then.get(name) != value:
-                raise RamifyError(
-                    f"{self._partial}: the earlier run had another {name} ({str(then.get(name))[:20]}, not "
-                    f"{str(value)[:20]}); give the same one, or start again with --overwrite."
-                )
 
     @property
     def leaves_terminal_alone(self) -> bool:
@@ -119,7 +104,7 @@ class LineOutput:
         try:
             try:
                 for line in lines:
-                    sink.write(_encoded(line))
+                    sink.write(encoded_line(line))
                 sink.flush()
             finally:
                 self._file.flush()
@@ -161,11 +146,6 @@ def _whole_groups(handle: BinaryIO, size: int) -> tuple[int, int]:
     return kept, end
 
 
-def _encoded(line: str) -> bytes:
-    """UTF-8 wherever it goes; a file's name that is not UTF-8 is escaped."""
-    return line.encode("utf-8", "backslashreplace") + b"\n"
-
-
 def print_lines(lines: Iterable[str]) -> None:
     """To standard output, each as soon as it is there.
 
@@ -180,7 +160,7 @@ def print_lines(lines: Iterable[str]) -> None:
             stream.write(line + "\n")
         else:
             stream.flush()
-            raw.write(_encoded(line))
+            raw.write(encoded_line(line))
             raw.flush()
 
 
@@ -217,7 +197,7 @@ class _StandardError(io.FileIO):
 def watch_standard_output() -> None:
     """Everything that is printed, by whatever library, meets a closed pipe or a full disk in one place."""
     for number in (number for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)) if stream is None):
-        # Closed: else the next file to be opened would get the number, and what is printed.
+        # Closed: else the next file to be open_input would get the number, and what is printed.
         os.dup2(os.open(os.devnull, os.O_RDONLY), number)
     if sys.stderr is sys.__stderr__ and sys.stderr is not None and not sys.stderr.isatty():
         notes = io.BufferedWriter(_StandardError(2, "w", closefd=False))

@@ -24,7 +24,20 @@ from ramify.cli.common import (
     app,
     notes,
 )
-from ramify.cli.line_output import LineOutput
+from ramify.cli.line_output import RESUME_OR_OVERWRITE, LineOutput
+from ramify.cli.on_ray import (
+    AsParts,
+    BlockSize,
+    CpusPerWorker,
+    Engine,
+    GpusPerWorker,
+    RayAddress,
+    Workers,
+    absolute,
+    check_blocks,
+    check_local,
+    parse_with_ray,
+)
 from ramify.cli.whole_files import WHOLE_FILES, WholeFiles
 from ramify.errors import RamifyError
 from ramify.model_names import split_name
@@ -138,6 +151,13 @@ def parse(
     resume: Resume = False,
     overwrite: Overwrite = False,
     device: Device = "auto",
+    engine: Engine = "local",
+    workers: Workers = None,
+    cpus_per_worker: CpusPerWorker = 1,
+    gpus_per_worker: GpusPerWorker = 0.0,
+    block_size: BlockSize = None,
+    parts: AsParts = False,
+    ray_address: RayAddress = None,
 ) -> None:
     """Parse sentences and print their trees in the same order, with all tokens.
 
@@ -149,17 +169,24 @@ def parse(
     if keep and format not in WITH_COLUMNS:
         raise RamifyError("--keep works only for formats with columns; add --format json or --format parquet.")
     _check_best(best, format, posteriors, branching_prior)
+    if engine == "ray":
+        out = check_blocks(format, decoder, trees, constraints, out)
+    else:
+        cpus = cpus_per_worker if cpus_per_worker != 1 else None
+        check_local(
+            workers=workers, cpus_per_worker=cpus, gpus_per_worker=gpus_per_worker, block_size=block_size, parts=parts,
+            ray_address=ray_address,
+        )  # fmt: skip
     constraints_used = _made_of(constraints)
     with importing():
-        from ramify.cli.tally import ConstraintTally, Tally
-        from ramify.corpus.table_rows import RowCount
+        from ramify.cluster.job import ParseJob
         from ramify.parser import BEST_FORMATS, DOCUMENTS, FORMATS, best_many
         from ramify.parser.ensemble import load_several
         from ramify.terminal import tree_format
+        from ramify.terminal.tally import ParseTally
 
     if layout != "auto" and format not in DOCUMENTS:
         raise RamifyError("--layout works only for pictures; add --format svg or --format html.")
-    rows = RowCount()
     options = {
         "format": format,
         "posteriors": posteriors,
@@ -175,6 +202,19 @@ def parse(
     made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
     _check_apart(file, out)
     _check_apart(file, out.with_suffix(".txt") if out and format == "brat" else None)
+    if engine == "ray":
+        assert out is not None
+        if resume and overwrite:
+            raise RamifyError(RESUME_OR_OVERWRITE)
+        job = ParseJob(
+            tuple(map(absolute, model)), str(file.absolute()), input, "text", format, posteriors, decoder, best,
+            branching_prior, heads, constraints == INLINE, _columns(column, keep), tokenise, split_sentences,
+            max_length, strict, out.suffix == ".gz", "cpu" if device == "auto" and not gpus_per_worker else device,
+            cpus_per_worker, {name: str(value) for name, value in made_with().items() if value is not None},
+        )  # fmt: skip
+        chosen = (workers, cpus_per_worker, gpus_per_worker)
+        _report(*parse_with_ray(job, out, made_with, parts, overwrite, block_size, ray_address, chosen))
+        return
     one_line_each = format == "json" or (format in ("brackets", "spans") and best is None)
     # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
     postponed = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
@@ -187,25 +227,25 @@ def parse(
         parser = load_several([*model, *(trees or ())], device)
         # Reading on from a pipe may mean waiting, and what is parsed must be written before.
         parser.works_ahead = parser.works_ahead and file.is_file()
-        tally, constrained = Tally(strict, parser), ConstraintTally()
+        tally = ParseTally(strict, parser)
         with _sentences(
-            file, input, parser, tokenise, split_sentences, output, constraints, _columns(column, keep), rows
+            file, input, parser, tokenise, split_sentences, output, constraints, _columns(column, keep), tally.rows
         ) as sentences:
             # A file is UTF-8, whatever standard output can show.
             shown = tree_format() if format == "pretty" and out is None else format
             if best is not None:
-                ranked = tally.watch(best_many(parser, sentences, best, max_length, decoder))
+                ranked = tally.parses.watch(best_many(parser, sentences, best, max_length, decoder))
                 output.write(map(BEST_FORMATS[shown], ranked))
             else:
                 found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior, heads)
-                analyses = constrained.watch(tally.watch(found))
+                analyses = tally.watch(found)
                 if isinstance(output, WholeFiles):
                     output.write(analyses)
                 elif format in DOCUMENTS:
                     output.write(DOCUMENTS[format](analyses, posteriors, None if layout == "auto" else layout))
                 else:
                     output.write(FORMATS[shown](analysis, posteriors) for analysis in analyses)
-    _report(*tally.lines(), *constrained.lines(), *rows.lines())
+    _report(*tally.lines())
 
 
 @app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
@@ -228,9 +268,9 @@ def score(
     Totals and perplexities follow on standard error.
     """
     with importing():
-        from ramify.cli.tally import LikelihoodTotals, Tally
         from ramify.corpus.table_rows import RowCount
         from ramify.parser.loading import load_single
+        from ramify.terminal.tally import LikelihoodTotals, Tally
 
     rows = RowCount()
     options = {"max-length": max_length, "column": column}

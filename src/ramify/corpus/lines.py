@@ -41,6 +41,11 @@ class LineReader:
             self._may_block = False
             self.head = self._read(HEAD)
 
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the bytes of the file are not those of its lines."""
+        return self._gzip is not None
+
     def guessed_kind(self) -> KnownKind:
         """Trees, CoNLL-U or text; a pipe may have handed over no more than a piece of the first tree or line."""
         while len(self.head) < HEAD and is_undecided(self.head):
@@ -124,11 +129,14 @@ def read_beginning(file: Path) -> bytes:
         return LineReader(raw, str(file)).head
 
 
-def read_text_lines(handle: Iterable[bytes], source: str) -> Iterator[str]:
-    """The lines of a UTF-8 file; one without line feeds ends its lines with carriage returns, as on old Macs."""
-    lines = decode_lines(handle, source)
+def read_text_lines(handle: Iterable[bytes], source: str, first_line: int = 1) -> Iterator[str]:
+    """The lines of a UTF-8 file, or those from `first_line` on.
+
+    A file without line feeds ends its lines with carriage returns, as on old Macs.
+    """
+    lines = decode_lines(handle, source, first_line)
     for first in lines:
-        yield from [first] if first.endswith("\n") else io.StringIO(first, newline=None)
+        yield from [first] if first.endswith("\n") or first_line > 1 else io.StringIO(first, newline=None)
         break
     yield from lines
 

@@ -38,9 +38,13 @@ class ParquetRow(Row):
 
 
 def parquet_cells(
-    file: Path, source: str, columns: Columns, on_bytes: Callable[[int], None] = lambda _: None
+    file: Path,
+    source: str,
+    columns: Columns,
+    on_bytes: Callable[[int], None] = lambda _: None,
+    rows: range | None = None,
 ) -> Iterator[Cell]:
-    """The rows of a file, read in pieces."""
+    """The rows of a file, read in pieces, or only some: `rows` are their numbers, counted from 1."""
     arrow = pyarrow()
     if not file.is_file():
         raise RamifyError(f"{source}: Parquet is read from its end, so it cannot come from a pipe; give a file.")
@@ -50,16 +54,46 @@ def parquet_cells(
             _check(arrow, schema, columns, source)
             kept = columns.kept(schema.names)
             share = file.stat().st_size / max(table.metadata.num_rows, 1)
-            number = 0
-            for batch in table.iter_batches(ROWS_AT_ONCE, columns=[columns.text, *kept]):
+            wanted = range(1, table.metadata.num_rows + 1) if rows is None else rows
+            groups, number = _row_groups(table.metadata, wanted)
+            for batch in table.iter_batches(ROWS_AT_ONCE, groups, columns=[columns.text, *kept]):
                 texts, others = batch.column(columns.text).to_pylist(), batch.select(kept)
                 for index, content in enumerate(texts):
                     number += 1
-                    yield Cell(content, ParquetRow(others, index), f"{source}, row {number}")
+                    if number in wanted:
+                        yield Cell(content, ParquetRow(others, index), f"{source}, row {number}")
                 on_bytes(int(share * len(texts)))
+                if number >= wanted.stop - 1:
+                    break
     except (arrow.ArrowException, OSError, ValueError, KeyError) as error:
-        reason = str(error).partition("\n")[0][:120]
-        raise RamifyError(f"{source}: cannot be read as Parquet ({reason}); check or fetch the file again.") from error
+        raise _unreadable(source, error) from error
+
+
+def _row_groups(metadata: Any, wanted: range) -> tuple[list[int], int]:
+    """The row groups that hold these rows, and how many rows come before the first of them."""
+    groups, before, number = [], 0, 0
+    for group in range(metadata.num_row_groups):
+        count = metadata.row_group(group).num_rows
+        if number + count < wanted.start:
+            before += count
+        elif number + 1 < wanted.stop:
+            groups.append(group)
+        number += count
+    return groups, before
+
+
+def number_of_rows(file: Path, source: str) -> int:
+    """As the file says at its end."""
+    arrow = pyarrow()
+    try:
+        return int(arrow.parquet.read_metadata(file).num_rows)
+    except (arrow.ArrowException, OSError) as error:
+        raise _unreadable(source, error) from error
+
+
+def _unreadable(source: str, error: Exception) -> RamifyError:
+    reason = str(error).partition("\n")[0][:120]
+    return RamifyError(f"{source}: cannot be read as Parquet ({reason}); check or fetch the file again.")
 
 
 def _check(arrow: Any, schema: Any, columns: Columns, source: str) -> None:

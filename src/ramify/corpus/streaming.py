@@ -64,15 +64,18 @@ class SentenceStream:
         with open_input(self._file) as raw:
             reader = LineReader(raw, self.source, self._on_bytes)
             self.kind = reader.guessed_kind() if self._kind == "auto" else self._kind
-            if self._columns is not None and self.kind not in TABLES:
-                raise RamifyError(
-                    f"{self.source}: holds {CONTENTS[self.kind]}, which has no columns; leave out --column and --keep."
-                )
+            self._check_columns(self.kind)
             lines = read_text_lines(reader, self.source)
             for sentence in self._sentences(lines, self.kind):
                 yield sentence
                 if reader.would_block():
                     yield PAUSE
+
+    def _check_columns(self, kind: KnownKind) -> None:
+        if self._columns is not None and kind not in TABLES:
+            raise RamifyError(
+                f"{self.source}: holds {CONTENTS[kind]}, which has no columns; leave out --column and --keep."
+            )
 
     def _sentences(self, lines: Iterator[str], kind: KnownKind) -> Iterator[Sentence]:
         if kind == "text":
@@ -94,13 +97,13 @@ class SentenceStream:
         for number, parse in enumerate(read_brackets(lines, self.source), start=1):
             yield replace(self._leaves(parse.words, parse.tags, f"{self.source}, tree {number}"), tree=parse)
 
-    def _of_text(self, lines: Iterator[str]) -> Iterator[Sentence]:
+    def _of_text(self, lines: Iterator[str], first_line: int = 1) -> Iterator[Sentence]:
         rules = self._text_rules
         if self._split is False:
             rules = replace(rules, splitter=None)
         elif self._split and rules.splitter is None:
             rules, lines = self._with_splitter(lines)
-        return rules.sentences(lines, self.source, expects_no_tree=self._kind == "auto")
+        return rules.sentences(lines, self.source, self._kind == "auto", first_line)
 
     def _of_rows(self, cells: Iterator[Cell]) -> Iterator[Sentence]:
         rules = self._text_rules

@@ -89,6 +89,11 @@ class RowCount:
         if len(self.named) < MAX_NAMED:
             self.named.append(where)
 
+    def add_all(self, other: RowCount) -> None:
+        """Those of another part of the same table, which comes after this one."""
+        self.empty += other.empty
+        self.named = [*self.named, *other.named][:MAX_NAMED]
+
     def lines(self) -> Iterator[str]:
         """What there is to report."""
         if self.empty:
@@ -126,10 +131,14 @@ def _sentences(cell: Cell, rules: TextRules) -> Iterator[Sentence]:
         )
 
 
-def json_cells(lines: Iterable[str], source: str, columns: Columns) -> Iterator[Cell]:
-    """The rows of a file with a JSON object on each line; blank lines are skipped."""
-    is_first = True
-    for number, line in enumerate(lines, start=1):
+def json_cells(
+    lines: Iterable[str], source: str, columns: Columns, first_line: int = 1, is_first: bool = True
+) -> Iterator[Cell]:
+    """The rows of a file with a JSON object on each line; blank lines are skipped.
+
+    The lines may begin within the file, at `first_line`. With `is_first` the first row must have all columns.
+    """
+    for number, line in enumerate(lines, start=first_line):
         if not line.strip():
             continue
         where = f"{source}, line {number}"

@@ -52,27 +52,30 @@ class TextRules:
         sentence = Sentence.from_tokens(tuple(tokens), where=where)
         return replace(sentence, is_word=tuple(token not in self.punctuation for token in sentence.tokens))
 
-    def sentences(self, lines: Iterable[str], source: str, expects_no_tree: bool = False) -> Iterator[Sentence]:
+    def sentences(
+        self, lines: Iterable[str], source: str, expects_no_tree: bool = False, first_line: int = 1
+    ) -> Iterator[Sentence]:
         """All sentences: one a line, blank ones too, or those of each paragraph between blank lines.
 
-        With `expects_no_tree` the first line that is a bracketed tree is reported.
+        With `expects_no_tree` the first line that is a bracketed tree is reported. `first_line` is the number of the
+        first of the lines in its file.
         """
         warned = False
-        for text, where in self._texts(lines, source):
+        for text, where in self._texts(lines, source, first_line):
             sentence = self.sentence(text, where)
             warned = warned or warn_about_script(text, where)
             warned = warned or (self.tokenise == WHITE_SPACE and warn_about_prose(sentence.tokens, where))
             expects_no_tree = expects_no_tree and not warn_about_tree(text, where)
             yield sentence
 
-    def _texts(self, lines: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
+    def _texts(self, lines: Iterable[str], source: str, first_line: int) -> Iterator[tuple[str, str]]:
         numbered: Iterator[tuple[str, int]]
         if self.splitter is None:
             numbered = ((line.removesuffix("\n"), number) for number, line in enumerate(lines, start=1))
         else:
             numbered = split_prose(lines, self.splitter)
         for text, number in numbered:
-            yield text, f"{source}, line {number}"
+            yield text, f"{source}, line {first_line - 1 + number}"
 
     def _with_words(self, text: str, offsets: tuple[tuple[int, int], ...], where: str) -> Sentence:
         return Sentence(text, offsets, tuple([text[i:j] not in self.punctuation for i, j in offsets]), where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,15 @@ class MemberAgreement:
         keys = [_inner_spans(spans, length) for spans in trees]
         self._sums += [[_f1(one, other) for other in keys] for one in keys]
         self.sentences += 1
+
+    def sums(self) -> dict[str, Any]:
+        """In terms of JSON, to be added by `add_sums` in another process."""
+        return {"names": list(self.names), "sums": self._sums.tolist(), "sentences": self.sentences}
+
+    def add_sums(self, record: dict[str, Any]) -> None:
+        """The trees of other sentences."""
+        self._sums += np.asarray(record["sums"])
+        self.sentences += record["sentences"]
 
     @property
     def table(self) -> NDArray[np.float64]:

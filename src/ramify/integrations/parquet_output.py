@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
@@ -18,16 +19,22 @@ ROW_GROUP = 8192
 ID = "id"
 
 
-def write_parquet(handle: BinaryIO, analyses: Iterable[Analysis], about: Mapping[str, str]) -> None:
+def write_parquet(
+    handle: BinaryIO,
+    analyses: Iterable[Analysis],
+    about: Mapping[str, str],
+    first: int = 1,
+    given: GivenColumns | None = None,
+) -> None:
     """All analyses; `about` becomes the metadata of the file, such as the checksum of the model.
 
-    A table without a column `id` gets one: the number of the sentence.
+    A table without a column `id` gets one: the number of the sentence, from `first` on. `given` are the columns of the
+    table, where the sentences are a part of it and do not show all of them.
     """
     arrow = pyarrow()
     own = _own_schema(arrow)
-    numbered = enumerate(((analysis.sentence, _record(analysis)) for analysis in analyses), start=1)
-    columns: _Columns | None = None
-    writer = None
+    numbered = enumerate(((analysis.sentence, _record(analysis)) for analysis in analyses), start=first)
+    columns, writer = given, None
     try:
         while True:
             group = list(islice(numbered, ROW_GROUP))
@@ -35,17 +42,48 @@ def write_parquet(handle: BinaryIO, analyses: Iterable[Analysis], about: Mapping
                 return
             sentences = [sentence for _, (sentence, _) in group]
             if columns is None or writer is None:
-                columns = _Columns(arrow, sentences, own.names)
+                columns = columns or GivenColumns.of_sentences(sentences)
                 schema = arrow.schema([*columns.schema, *own]).with_metadata(
                     {f"ramify.{k}": v for k, v in about.items()}
                 )
-                writer = arrow.parquet.ParquetWriter(handle, schema, compression="zstd")
+                writer = _writer(handle, schema)
             ours = arrow.Table.from_pylist([record for _, (_, record) in group], own)
             columns_now = columns.of(sentences, [number for number, _ in group])
             writer.write_table(arrow.table([*columns_now, *ours.columns], schema=schema))
     finally:
         if writer is not None:
             writer.close()
+
+
+def join_parquet(handle: BinaryIO, parts: Iterable[bytes], renumber: bool) -> None:
+    """What `write_parquet` wrote of the parts of one text, as it would have written the whole of it.
+
+    With `renumber` the numbers of sentences are counted through.
+    """
+    arrow = pyarrow()
+    number, writer = 1, None
+    try:
+        for part in parts:
+            with arrow.parquet.ParquetFile(arrow.BufferReader(part)) as table:
+                if writer is None:
+                    # As it was given when the part was written; what is read calls the items of lists otherwise.
+                    stored = base64.b64decode(table.metadata.metadata[b"ARROW:schema"])
+                    schema = arrow.ipc.read_schema(arrow.py_buffer(stored))
+                    writer = _writer(handle, schema)
+                for group in range(table.num_row_groups):
+                    rows = table.read_row_group(group)
+                    if renumber:
+                        ids = arrow.array(range(number, number + len(rows)), arrow.int64())
+                        rows = rows.set_column(0, ID, ids)
+                    number += len(rows)
+                    writer.write_table(rows.cast(schema))
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _writer(handle: BinaryIO, schema: Any) -> Any:
+    return pyarrow().parquet.ParquetWriter(handle, schema, compression="zstd")
 
 
 def _own_schema(arrow: Any) -> Any:
@@ -89,27 +127,44 @@ def _record(analysis: Analysis) -> dict[str, object]:
     }
 
 
-class _Columns:
+class GivenColumns:
     """The columns that sentences bring along; those of JSON get the types that the first row group shows."""
 
-    def __init__(self, arrow: Any, sentences: Sequence[Sentence], own: Sequence[str]) -> None:
-        self._arrow = arrow
+    def __init__(self, fields: Any, of_parquet: bool) -> None:
+        arrow = self._arrow = pyarrow()
+        self._given, self._of_parquet = fields, of_parquet
+        self.numbered = ID not in fields.names
+        """Whether a column with the number of the sentence is added"""
+        self.schema = arrow.schema([(ID, arrow.int64()), *fields]) if self.numbered else fields
+
+    @classmethod
+    def of_sentences(cls, sentences: Sequence[Sentence]) -> GivenColumns:
+        """As the first sentences show them."""
+        arrow = pyarrow()
         first = sentences[0] if sentences else None
-        self._of_parquet = first is not None and isinstance(first.row, ParquetRow)
         if first is not None and isinstance(first.row, ParquetRow):
-            fields = list(first.row.batch.schema)
+            found = cls(arrow.schema(list(first.row.batch.schema)), of_parquet=True)
         else:
+            empty = cls(arrow.schema([]), of_parquet=False)
             names = dict.fromkeys(name for each in sentences if each.row is not None for name in each.row.values())
-            fields = [self._inferred(name, sentences) for name in names]
-        check_names((each.name for each in fields), own, first.where if first else "")
-        self._numbered = ID not in [each.name for each in fields]
-        self._given = arrow.schema(fields)
-        self.schema = arrow.schema([(ID, arrow.int64()), *fields]) if self._numbered else self._given
+            found = cls(arrow.schema([empty._inferred(name, sentences) for name in names]), of_parquet=False)
+        check_names(found._given.names, _own_schema(arrow).names, first.where if first else "")
+        return found
+
+    def to_bytes(self) -> bytes:
+        """To be read by `from_bytes` in another process."""
+        return bytes([self._of_parquet]) + bytes(self._given.serialize())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> GivenColumns:
+        """What `to_bytes` gave."""
+        arrow = pyarrow()
+        return cls(arrow.ipc.read_schema(arrow.py_buffer(data[1:])), of_parquet=bool(data[0]))
 
     def of(self, sentences: Sequence[Sentence], numbers: Sequence[int]) -> list[Any]:
         """The columns of some sentences, which have these numbers."""
         found = self._taken(sentences) if self._of_parquet else self._converted(sentences)
-        return [self._arrow.array(numbers, self._arrow.int64()), *found] if self._numbered else found
+        return [self._arrow.array(numbers, self._arrow.int64()), *found] if self.numbered else found
 
     def _taken(self, sentences: Sequence[Sentence]) -> list[Any]:
         """From the batches of a Parquet file, in its types."""

@@ -4,6 +4,7 @@ from tests.mutation.mutants import Group
 from tests.mutation.tables import (
     applications,
     bracketings,
+    cluster,
     corpus,
     dependencies,
     evaluation,
@@ -19,6 +20,7 @@ from tests.mutation.tables import (
 
 GROUPS: tuple[Group, ...] = (
     *bracketings.GROUPS,
+    *cluster.GROUPS,
     *corpus.GROUPS,
     *dependencies.GROUPS,
     *evaluation.GROUPS,

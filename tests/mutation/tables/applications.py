@@ -123,7 +123,7 @@ GROUPS = (
         ),
         (
             Mutant("LineOutput._resume_lines", "self._file.truncate(end)", "self._file.seek(end)"),
-            Mutant("LineOutput._check_same", "if then.get(name) != value:", "if False:"),
+            Mutant("check_made_with", "if then.get(name) != value:", "if False:"),
             Mutant("LineOutput._resume_lines", "self._file.seek(end)", "self._file.seek(0)"),
             Mutant("_remaining", "if there < done:", "if there > done:"),
             Mutant("output_path", "place.exists() and not overwrite", "False"),

@@ -17,7 +17,7 @@ from ramify.lab.results.result_paths import BASELINES
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.scoring import check_data
 from ramify.lab.run.status import Status
-from ramify.lab.run.worker_process import ENDED, Event, Job, Worker, cores, explain
+from ramify.lab.run.worker_process import ENDED, AnyWorker, Event, Job, Worker, cores, explain
 from ramify.storage.locks import locked_folder
 from ramify.training.stopping import SIGNALS, StopRequest, stop_requests
 
@@ -28,6 +28,8 @@ STOPPED = frozenset(code for number in SIGNALS for code in (-number, 128 + numbe
 """Exit codes of processes that were signalled to stop."""
 
 OnChange = Callable[[Status, Event], None]
+Start = Callable[[str, Job, int, "queue.Queue[tuple[str, Event]]"], AnyWorker]
+"""Starts a job, given its name, the lock of the experiment, and where its events go"""
 
 
 def run_experiment(
@@ -37,10 +39,12 @@ def run_experiment(
     jobs: int | None = None,
     on_begin: Callable[[list[Status]], None] = lambda _: None,
     on_change: OnChange = lambda _, __: None,
+    start: Start | None = None,
 ) -> list[Status]:
     """Do everything that `out` does not hold yet; gives the state of every run and of the baselines of every data set.
 
-    `jobs` processes work at a time, by default as many as there are cores for. A job that fails is reported, and the
+    `jobs` processes work at a time, by default as many as there are cores for. `start` starts a job, by default in a
+    process on this machine. A job that fails is reported, and the
     others continue. Ctrl-C and SIGTERM raise `Stopped` once all runs are saved.
     """
     folder.check_folder(out)
@@ -51,15 +55,15 @@ def run_experiment(
         folder.write_plan(out, plan)  # after the check: data of a plan cannot be changed any more
         on_begin([*statuses.values()])
         waiting = [name for name, status in statuses.items() if status.state == "waiting"]
-        experiment = _Experiment(plan, out, statuses, on_change, lock)
+        experiment = _Experiment(plan, out, statuses, on_change, lock, start or Worker)
         with stop_requests() as request:
             experiment.work(waiting, jobs or default_jobs(plan), request)
     return [*statuses.values()]
 
 
-def default_jobs(plan: Plan) -> int:
-    """As many as the cores have threads for."""
-    return max(1, cores() // plan.threads)
+def default_jobs(plan: Plan, there: int | None = None) -> int:
+    """As many as the cores have threads for, by default those of this machine."""
+    return max(1, (there or cores()) // plan.threads)
 
 
 def check_jobs(plan: Plan, jobs: int | None) -> None:
@@ -107,11 +111,14 @@ def _baselines_name(data: str) -> str:
 
 
 class _Experiment:
-    def __init__(self, plan: Plan, out: Path, statuses: dict[str, Status], on_change: OnChange, lock: int) -> None:
+    def __init__(
+        self, plan: Plan, out: Path, statuses: dict[str, Status], on_change: OnChange, lock: int, start: Start
+    ) -> None:
         self._plan, self._out, self._statuses, self._on_change, self._lock = plan, out, statuses, on_change, lock
+        self._start = start
         self._data_of = {_baselines_name(data): data for data in plan.data}
         self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
-        self._workers: dict[str, Worker] = {}
+        self._workers: dict[str, AnyWorker] = {}
 
     def work(self, waiting: list[str], jobs: int, request: StopRequest) -> None:
         """Until all is done; a request to stop is passed on once, and the processes are waited for."""
@@ -155,7 +162,7 @@ class _Experiment:
         return None
 
     def _begin(self, name: str) -> None:
-        self._workers[name] = Worker(name, self._job(name), self._lock, self._events)
+        self._workers[name] = self._start(name, self._job(name), self._lock, self._events)
         self._change(name, {"event": "state", "state": "starting"})
 
     def _job(self, name: str) -> Job:

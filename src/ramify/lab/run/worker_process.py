@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -51,10 +51,23 @@ class Job(Struct):
         return msgspec.json.decode(text, type=Job, dec_hook=lambda kind, value: kind(value))
 
 
-class Worker:
-    """A process that does one job; what it reports comes into the queue as (job's name, event), last its end."""
+class AnyWorker(Protocol):
+    """Does one job; what it reports comes into a queue as (job's name, event), last its end."""
 
-    def __init__(self, name: str, job: Job, lock: int, events: queue.Queue[tuple[str, Event]]) -> None:
+    def stop(self) -> None:
+        """Ask it to save its run and end."""
+
+    def kill(self) -> None:
+        """End it now; its files stay whole."""
+
+    def close(self) -> str:
+        """Free what it holds; gives the end of what it wrote about errors."""
+
+
+class Worker:
+    """A process on this machine that does one job. `lock` is the lock of the experiment, which it shares."""
+
+    def __init__(self, name: str, job: Job, lock: int | None, events: queue.Queue[tuple[str, Event]]) -> None:
         self.name = name
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
@@ -63,7 +76,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            pass_fds=[lock],
+            pass_fds=[] if lock is None else [lock],
             env=os.environ | dict.fromkeys(THREAD_VARIABLES, str(job.threads)),
         )
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()

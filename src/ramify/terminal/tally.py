@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from ramify.corpus.vocabulary import NO_WORDS, Vocabulary
+from ramify.corpus.table_rows import RowCount
+from ramify.corpus.vocabulary import NO_WORDS, UnknownCount, Vocabulary
 from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage, Likelihood, format_perplexity
@@ -16,7 +17,7 @@ from ramify.parser.analysis import Analysis, Scored
 from ramify.parser.ensemble import Ensemble, add_agreement
 from ramify.parser.k_best import BestParses
 from ramify.parser.tree_parser import TreeParser
-from ramify.terminal import collapse_lines
+from ramify.terminal.tables import collapse_lines
 
 AnyResult = TypeVar("AnyResult", Analysis, Scored, BestParses)
 
@@ -57,6 +58,31 @@ class Tally:
         if len(named) < MAX_NAMED:
             named.append(where)
 
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON, to be added by `add` in another process."""
+        return {
+            "sentences": self.sentences,
+            "words": self.words.words,
+            "unknown": self.words.unknown,
+            "in_log_space": self.in_log_space,
+            "failures": dict(self.failures),
+            "named": self._named,
+            "agreement": None if self._agreement is None else self._agreement.sums(),
+        }
+
+    def add(self, record: dict[str, Any]) -> None:
+        """What was counted in a later part of the same text."""
+        self.sentences += record["sentences"]
+        self.words += UnknownCount(record["words"], record["unknown"])
+        self.in_log_space += record["in_log_space"]
+        self.failures.update(record["failures"])
+        for failure, named in record["named"].items():
+            self._named[failure] = [*self._named.get(failure, ()), *named][:MAX_NAMED]
+        if record["agreement"] is not None:
+            if self._agreement is None:
+                self._agreement = MemberAgreement(record["agreement"]["names"])
+            self._agreement.add_sums(record["agreement"])
+
     def lines(self) -> Iterator[str]:
         """What there is to report; nothing if all went well and every word was known."""
         if self.words.unknown:
@@ -75,6 +101,8 @@ class ConstraintTally:
     def __init__(self) -> None:
         self._sentences = self._constrained = 0
         self._log_probabilities: list[float] = []
+        self._counted = 0
+        """How many sentences have a log-probability of their constraints"""
 
     def watch(self, results: Iterable[Analysis]) -> Iterator[Analysis]:
         """The same results, counted."""
@@ -84,15 +112,58 @@ class ConstraintTally:
             log_p = result.constraint_log_probability
             if log_p is not None and log_p > -math.inf:
                 self._log_probabilities.append(log_p)
+                self._counted += 1
             yield result
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON, to be added by `add` in another process."""
+        total = math.fsum(self._log_probabilities)
+        return {
+            "sentences": self._sentences, "constrained": self._constrained, "counted": self._counted, "log_p": total
+        }  # fmt: skip
+
+    def add(self, record: dict[str, Any]) -> None:
+        """What was counted in a later part of the same text."""
+        self._sentences += record["sentences"]
+        self._constrained += record["constrained"]
+        self._counted += record["counted"]
+        self._log_probabilities.append(record["log_p"])
 
     def lines(self) -> Iterator[str]:
         """How many sentences had constraints and how probable these are on average, where a tree can meet them."""
         if not self._constrained:
             return
-        log_p = self._log_probabilities
-        mean = f"; mean log-probability of constraints {math.fsum(log_p) / len(log_p):.4f} nats" if log_p else ""
+        total, count = math.fsum(self._log_probabilities), self._counted
+        mean = f"; mean log-probability of constraints {total / count:.4f} nats" if count else ""
         yield f"Sentences with constraints: {self._constrained:,} of {self._sentences:,}{mean}."
+
+
+class ParseTally:
+    """All that `parse` reports at the end: parses, constraints, and rows without text."""
+
+    def __init__(self, strict: bool = False, parser: TreeParser | None = None) -> None:
+        self.parses, self.constraints, self.rows = Tally(strict, parser), ConstraintTally(), RowCount()
+
+    def watch(self, results: Iterable[Analysis]) -> Iterator[Analysis]:
+        """The same results, counted."""
+        return self.constraints.watch(self.parses.watch(results))
+
+    def as_record(self) -> dict[str, Any]:
+        """In terms of JSON, to be added by `add` in another process."""
+        rows = {"empty": self.rows.empty, "named": self.rows.named}
+        return {"parses": self.parses.as_record(), "constraints": self.constraints.as_record(), "rows": rows}
+
+    def add(self, record: dict[str, Any]) -> None:
+        """What was counted in a later part of the same text."""
+        self.parses.add(record["parses"])
+        self.constraints.add(record["constraints"])
+        self.rows.add_all(RowCount(**record["rows"]))
+
+    def lines(self) -> Iterator[str]:
+        """What there is to report."""
+        yield from self.parses.lines()
+        yield from self.constraints.lines()
+        yield from self.rows.lines()
 
 
 class LikelihoodTotals:

@@ -1,4 +1,4 @@
-"""Lines as gzip: a member for each group of lines, so that a file that was cut short can be resumed after a group."""
+"""Lines as bytes and as gzip: a member for each group, so that a file that was cut short can be resumed after one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from ramify.corpus.streaming import WINDOW
 _CHUNK = 1 << 20
 _WITH_GZIP_HEADER = 31
 """For zlib: the largest window, and the header and trailer of gzip"""
+
+
+def encoded_line(line: str) -> bytes:
+    """With its line end, in UTF-8 wherever it goes; a file's name that is not UTF-8 is escaped."""
+    return line.encode("utf-8", "backslashreplace") + b"\n"
 
 
 class GzipGroups:

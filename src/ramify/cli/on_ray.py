@@ -1,0 +1,122 @@
+"""`--engine ray`: its options, and `ramify parse` on the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ramify.cli.common import notes
+from ramify.errors import RamifyError
+from ramify.model_names import split_name
+
+if TYPE_CHECKING:
+    from ramify.cluster.job import ParseJob
+    from ramify.cluster.parts import Parts
+    from ramify.corpus.blocks import Block
+
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option(help="local: all cores of this machine; ray: the workers of a Ray cluster, or of this machine."),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        help="Of --engine ray: auto for the cluster that this machine belongs to, or its address. \\[default: "
+        "$RAY_ADDRESS, or a new Ray on this machine]",
+        show_default=False,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Of --engine ray: number of workers. \\[default: one for each core or share of a GPU]",
+        show_default=False,
+    ),
+]  # fmt: skip
+CpusPerWorker = Annotated[int, typer.Option(min=1, help="Of --engine ray: cores of one worker.")]
+GpusPerWorker = Annotated[
+    float, typer.Option(min=0.0, help="Of --engine ray: GPUs of one worker; 0.25 lets four workers share one.")
+]
+BlockSize = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Of --engine ray: rows that are parsed and, after a failure, repeated together. \\[default: 8192]",
+        show_default=False,
+    ),
+]  # fmt: skip
+AsParts = Annotated[
+    bool,
+    typer.Option("--parts", help="Of --engine ray: leave the parts of all blocks in a folder OUT; do not join them."),
+]
+
+
+def check_local(**given: Any) -> None:
+    """Refuse options of the other engine."""
+    for name, value in given.items():
+        if value:
+            raise RamifyError(f"--{name.replace('_', '-')} works only with --engine ray; add it, or leave this out.")
+
+
+def check_blocks(format: str, decoder: str, trees: Any, constraints: str | None, out: Path | None) -> Path:
+    """Refuse what cannot be parsed in blocks; gives the place of the result."""
+    from ramify.cluster.job import SUFFIXES
+
+    wrong = None
+    if format not in SUFFIXES:
+        wrong = f"--format {format} is one document; choose one of {', '.join(SUFFIXES)}"
+    elif decoder == "sample":
+        wrong = "samples depend on earlier sentences; choose another --decoder"
+    elif trees:
+        wrong = "--trees is read from its beginning; leave it out"
+    elif constraints not in (None, "inline"):
+        wrong = "a file of constraints is read from its beginning; give them inline"
+    elif out is None:
+        wrong = "the result is written to a file; give its name with --out"
+    elif format == "parquet" and out.suffix == ".gz":
+        wrong = "Parquet is compressed already; give a name without .gz"
+    if wrong is not None:
+        raise RamifyError(f"With --engine ray the text is parsed in blocks: {wrong}, or use --engine local.")
+    assert out is not None
+    return out
+
+
+def parse_with_ray(
+    job: ParseJob,
+    out: Path,
+    made_with: Callable[[], dict[str, Any]],
+    as_parts: bool,
+    overwrite: bool,
+    block_size: int | None,
+    address: str | None,
+    workers: tuple[int | None, int, float],
+) -> list[str]:
+    """Parse the file of the job; gives what there is to report."""
+    from ramify.cluster.ray_blocks import Workers, parse_on_ray
+    from ramify.cluster.ray_session import import_ray, ray_session
+    from ramify.cluster.run import BLOCK, locked, parse_blocks
+    from ramify.corpus.streaming import WINDOW
+    from ramify.terminal import reading_progress
+
+    import_ray()  # refused before anything is read
+    size = block_size or BLOCK
+    step = BLOCK if job.format == "parquet" else WINDOW
+    if size % step:
+        raise RamifyError(f"--block-size is {size:,}, but must be a multiple of {step:,}; batches would be cut.")
+
+    def engine(job: ParseJob, parts: Parts, blocks: Sequence[Block], on_done: Callable[[int], None]) -> None:
+        with ray_session(address) as ray:
+            parse_on_ray(ray, job, parts, blocks, Workers(*workers), on_done)
+
+    with locked(out, as_parts, overwrite) as place:
+        progress = partial(reading_progress, notes, visible=True)
+        return parse_blocks(job, place, size, made_with(), engine, progress)
+
+
+def absolute(member: str) -> str:
+    """A model as all machines of a cluster can name it: NAME=PATH with the whole path."""
+    name, path = split_name(member)
+    return f"{name}={path.absolute()}" if name else str(path.absolute())

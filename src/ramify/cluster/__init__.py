@@ -1,0 +1,1 @@
+"""Corpora of any size: blocks of a file, parsed by workers on one machine or many."""

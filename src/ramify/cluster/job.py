@@ -1,0 +1,60 @@
+"""What a worker has to know to parse blocks of a file: plain facts, which travel to other machines as JSON."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from ramify.corpus.guessing import Kind, KnownKind
+from ramify.corpus.table_rows import Columns
+from ramify.decoding.heads import HeadDecoder
+
+SUFFIXES = {
+    "brackets": ".txt", "json": ".jsonl", "pretty": ".txt", "spans": ".txt", "conllu": ".conllu", "forest": ".tex",
+    "qtree": ".tex", "parquet": ".parquet",
+}  # fmt: skip
+"""Of the parts of a result, by format; other formats cannot be written in parts"""
+
+
+class ParseJob(Struct, frozen=True):
+    """One file, parsed by one model in one way. All paths are absolute."""
+
+    models: tuple[str, ...]
+    """Of several, the average parses"""
+    file: str
+    input: Kind
+    kind: KnownKind
+    """What the file holds, as `input` says or as it was guessed"""
+    format: str
+    posteriors: bool = False
+    decoder: str = "mbr"
+    best: int | None = None
+    branching_prior: float = 0.0
+    heads: HeadDecoder = "projective"
+    inline_constraints: bool = False
+    columns: Columns | None = None
+    tokenise: str | None = None
+    split_sentences: bool | None = None
+    max_length: int | None = None
+    strict: bool = False
+    compressed: bool = False
+    device: str = "auto"
+    threads: int = 1
+    metadata: dict[str, str] = {}
+    """Of Parquet: what the result was made with"""
+    given_columns: bytes | None = None
+    """Of Parquet from JSON lines: all columns, as the first rows show them"""
+
+    @property
+    def suffix(self) -> str:
+        """Of the parts."""
+        return SUFFIXES[self.format] + (".gz" if self.compressed else "")
+
+    def as_json(self) -> str:
+        """To be read by `from_json` in another process."""
+        return msgspec.json.encode(self).decode()
+
+    @staticmethod
+    def from_json(text: str) -> ParseJob:
+        """What `as_json` wrote."""
+        return msgspec.json.decode(text, type=ParseJob)

@@ -1,0 +1,105 @@
+"""Blocks parsed by Ray Data: every worker is an actor, which loads its model once.
+
+Ray Data hands out the blocks, starts an actor again that died, and gives its block to another one. What passes through
+Ray are numbers: workers read their blocks from the file and write their parts themselves, so the file, the model and
+the folder of the parts must be on storage that all machines share.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ramify.cluster.job import ParseJob
+from ramify.cluster.parts import Parts
+from ramify.corpus.blocks import Block
+from ramify.errors import RamifyError
+
+if TYPE_CHECKING:
+    from ramify.cluster.block_parser import BlockParser
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What the workers of a cluster are."""
+
+    count: int | None = None
+    """None for as many as there are cores or GPUs for"""
+    cpus: int = 1
+    gpus: float = 0.0
+    """May be a fraction, so that several workers share one"""
+
+    def number(self, ray: Any, blocks: int) -> int:
+        """How many to start: no more than there are blocks."""
+        there = ray.cluster_resources()
+        most = there.get("CPU", 0) // self.cpus
+        if self.gpus:
+            most = min(most, there.get("GPU", 0) // self.gpus)
+        if most < 1:  # Ray would wait for a machine that has them
+            raise RamifyError(
+                f"No worker of {self.cpus} CPUs and {self.gpus:g} GPUs fits the cluster; ask for less or add machines."
+            )
+        return min(self.count or int(most), blocks)
+
+
+def parse_on_ray(
+    ray: Any, job: ParseJob, parts: Parts, blocks: Sequence[Block], workers: Workers, on_done: Callable[[int], None]
+) -> None:
+    """Parse these blocks; `on_done` is called with the number of rows of each that is finished."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ray Data reads its own old settings
+        _parse_on_ray(ray, job, parts, blocks, workers, on_done)
+
+
+def _parse_on_ray(
+    ray: Any, job: ParseJob, parts: Parts, blocks: Sequence[Block], workers: Workers, on_done: Callable[[int], None]
+) -> None:
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    # An actor that died is started again by default, and its block is given out again.
+    numbers = [asdict(block) for block in blocks]
+    dataset = ray.data.from_items(numbers, override_num_blocks=len(numbers)).map(
+        _RayWorker,
+        fn_constructor_args=(job.as_json(), str(parts.folder), parts.suffix, parts.count, parts.run),
+        compute=ray.data.ActorPoolStrategy(size=workers.number(ray, len(blocks)), max_tasks_in_flight_per_actor=2),
+        num_cpus=workers.cpus,
+        num_gpus=workers.gpus,
+    )
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        for row in dataset.iter_rows():
+            if row["error"]:
+                raise RamifyError(row["error"])
+            on_done(row["rows"])
+    except ray.exceptions.RayError as error:
+        reason = str(error).strip().partition("\n")[0][:200]
+        raise RamifyError(
+            f"{parts.folder}: the workers on Ray ended ({reason}); if memory ran out, give fewer --workers or a "
+            "--max-length. The same command resumes."
+        ) from error
+
+
+class _RayWorker:
+    """Lives in an actor. Mistakes of the user come back as sentences."""
+
+    def __init__(self, job: str, folder: str, suffix: str, count: int, run: str) -> None:
+        self._job, self._parts = ParseJob.from_json(job), Parts(Path(folder), suffix, count, run)
+        self._parse: BlockParser | None = None
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Parse the block that these numbers describe."""
+        from ramify.cluster.block_parser import BlockParser
+
+        block = Block(**row)
+        try:
+            if self._parse is None:
+                self._parse = BlockParser(self._job, self._parts)
+            self._parse(block)
+        except (RamifyError, OSError) as error:
+            return {"rows": 0, "error": str(error)}
+        return {"rows": block.rows, "error": ""}

@@ -1,0 +1,85 @@
+"""A connection to Ray, which is imported here and nowhere else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ramify.errors import RamifyError
+
+OBJECT_STORE = 200 * 2**20
+"""Bytes of shared memory for a Ray started here; what passes through it are numbers of blocks and events"""
+CONNECT_SECONDS = 20.0
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to anybody
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # else Ray Data's restarts of actors are reported as errors
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's future default, without a warning
+}
+
+
+def import_ray() -> Any:
+    """The library."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise RamifyError("--engine ray needs Ray; install it with: pip install 'ramify[ray]'.") from error
+    return ray
+
+
+@contextmanager
+def ray_session(address: str | None) -> Iterator[Any]:
+    """Ray, connected to the cluster at `address`, or to a new one on this machine with all its cores.
+
+    `RAY_ADDRESS` is used if no address is given. A connection that is there already is used and stays.
+    """
+    ray = import_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    chosen = address or os.environ.get("RAY_ADDRESS") or "local"
+    local = {"include_dashboard": False, "object_store_memory": OBJECT_STORE} if chosen == "local" else {}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        _check_reachable(chosen)
+        with _without_stderr():
+            ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR, **local)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0][:120]
+        raise RamifyError(f"Ray at {chosen!r} cannot be reached ({reason}); check --ray-address.") from error
+    finally:
+        for number, handler in handlers.items():  # which Ray replaces
+            signal.signal(number, handler)
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Ray's C++ part prints at its start that it will print little; what goes wrong is raised as an exception."""
+    sys.stderr.flush()
+    kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)

@@ -1,0 +1,150 @@
+"""The jobs of an experiment as tasks of Ray: each starts the same process that the local engine would start.
+
+Ray chooses a machine with enough free cores. The process saves its run and ends when the task does, however that is,
+because its standard input breaks; another attempt resumes it. The folder of the experiment and the data must be on
+storage that all machines share.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace as with_changes
+from typing import Any
+
+from msgspec.structs import replace
+
+from ramify.cluster.ray_session import ray_session
+from ramify.lab.run.worker_process import ENDED, Event, Job, Worker
+
+MAX_RETRIES = 3
+"""How often a job is begun again, on any machine, after Ray lost the one it was on"""
+PAUSE = 0.2
+"""Seconds after which an end is noticed at the latest"""
+
+Events = queue.Queue[tuple[str, Event]]
+
+
+class RayJobs:
+    """Starts jobs on a cluster."""
+
+    def __init__(self, ray: Any, channel: Any) -> None:
+        self._ray, self._channel = ray, channel
+        self._workers: dict[str, RayWorker] = {}
+        self._closed = threading.Event()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def cores(self) -> int:
+        """Of all machines together."""
+        return int(self._ray.cluster_resources().get("CPU", 1))
+
+    def start(self, name: str, job: Job, lock: int, events: Events) -> RayWorker:  # noqa: ARG002
+        """A job; the lock stays in this process, for the machines of a cluster cannot inherit it."""
+        self._workers[name] = RayWorker(self._ray, self._channel, name, _anywhere(job), events)
+        return self._workers[name]
+
+    def close(self) -> None:
+        """No more events are passed on."""
+        self._closed.set()
+        self._listener.join()
+
+    def _listen(self) -> None:
+        from ray.util.queue import Empty
+
+        while not self._closed.is_set():
+            with suppress(Empty):
+                name, event = self._channel.get(timeout=PAUSE)
+                self._workers[name].take(event)
+
+
+class RayWorker:
+    """One job, with the interface of `Worker`."""
+
+    def __init__(self, ray: Any, channel: Any, name: str, job: Job, events: Events) -> None:
+        self.name = name
+        self._ray, self._events = ray, events
+        self._ended, self._ending = False, threading.Lock()
+        self._written = ""
+        task = ray.remote(num_cpus=job.threads, max_retries=MAX_RETRIES)(_work)
+        self._task = task.remote(name, job.as_json(), channel)
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        try:
+            self._ray.get(self._task)  # its end comes through the channel, after its other events
+        except self._ray.exceptions.TaskCancelledError:
+            self.take({"event": ENDED, "code": -signal.SIGTERM})
+        except self._ray.exceptions.RayError as error:
+            self.take({"event": ENDED, "code": 1, "written": str(error)})
+
+    def take(self, event: Event) -> None:
+        """Pass an event on; it ends once, however many say so."""
+        with self._ending:
+            if self._ended:
+                return
+            self._ended = event["event"] == ENDED
+            self._written = event.get("written", "")
+        self._events.put((self.name, event))
+
+    def stop(self) -> None:
+        """Ask it to save its run and end."""
+        self._ray.cancel(self._task, force=False)
+
+    def kill(self) -> None:
+        """End it now; its files stay whole."""
+        self._ray.cancel(self._task, force=True)
+
+    def close(self) -> str:
+        """The end of what it wrote about errors."""
+        return self._written
+
+
+@contextmanager
+def ray_jobs(address: str | None) -> Iterator[RayJobs]:
+    """Jobs on the cluster at `address`, by default on this machine."""
+    with ray_session(address) as ray:
+        from ray.util.queue import Queue
+
+        channel = Queue(actor_options={"num_cpus": 0})
+        jobs = RayJobs(ray, channel)
+        try:
+            yield jobs
+        finally:
+            jobs.close()
+            channel.shutdown(force=True)
+
+
+def _anywhere(job: Job) -> Job:
+    """With whole paths, as a process in another folder needs them."""
+    if job.data.files is None:
+        return job
+    return replace(job, data=with_changes(job.data, files={k: path.absolute() for k, path in job.data.files.items()}))
+
+
+def _work(name: str, job: str, channel: Any) -> None:
+    """Runs on a machine of the cluster, until the process of the job has ended."""
+    events: Events = queue.Queue()
+    worker = Worker(name, Job.from_json(job), None, events)
+    try:
+        try:
+            end = _passed_on(events, channel)
+        except KeyboardInterrupt:  # so Ray asks for an end
+            worker.stop()
+            end = _passed_on(events, channel)
+        channel.put((name, {**end, "written": worker.close()}))
+    finally:
+        worker.kill()
+
+
+def _passed_on(events: Events, channel: Any) -> Event:
+    """Pass on all events but the last one, which this gives."""
+    while True:
+        with suppress(queue.Empty):  # an interrupt is noticed between two waits
+            name, event = events.get(timeout=PAUSE)
+            if event["event"] == ENDED:
+                return event
+            channel.put((name, event))
