@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types layers chromium pytest mutants clean
+.PHONY: demo test lint types layers programs pytest mutants clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/ramify demo
@@ -20,14 +20,15 @@ types: $(INSTALLED)
 layers: $(INSTALLED)
 	$(VENV)/bin/lint-imports
 
-# The tests of the web page need Debian's Chromium; where it cannot be installed, they are deselected and say so.
-chromium:
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  { apt-get update && apt-get install --yes --no-install-recommends chromium; } >/dev/null 2>&1; } || true
+# The tests of the web page need Debian's Chromium, those of several machines the program ip; where these cannot be
+# installed, the tests are deselected and say so.
+programs:
+	@{ command -v chromium && command -v ip; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { apt-get update && apt-get install --yes --no-install-recommends chromium iproute2; } >/dev/null 2>&1; } || true
 
 # Several processes, because most tests use one core; four take all the memory there may be. A process that has no tests
 # left takes some from another.
-pytest: $(INSTALLED) chromium
+pytest: $(INSTALLED) programs
 	$(VENV)/bin/pytest -n logical --maxprocesses 4 --dist worksteal
 
 # Small defects, made one at a time, that the tests must notice. It takes an hour or two, so it is no part of `make test`;

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.hosts import can_make_hosts
+
 PROJECT = Path(__file__).resolve().parent.parent
 FIXTURES = PROJECT / "tests" / "fixtures"
 
@@ -56,10 +58,12 @@ MISSING = {
 }
 if CHROMIUM is None:
     MISSING["chromium"] = "Chromium; install it with the system's package manager"
+if not can_make_hosts():
+    MISSING["hosts"] = "network namespaces; run them as root, with the program ip of iproute2"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line for everything that is missing, whose tests are not run; `.ci/run` accepts no such line."""
+    """A line for everything that is missing, whose tests are not run; `.ci/run` accepts such a line for hosts alone."""
     for what in MISSING.values():
         terminalreporter.write_line(f"deselected: tests that need {what}")
 

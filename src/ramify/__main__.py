@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from ramify.errors import Stopped
 from ramify.runtime.memory import importing, keep_freed_memory
+from ramify.runtime.processes import is_first_failure, launched_rank
 
 
 def _stop(number: int, _: FrameType | None) -> NoReturn:
@@ -23,13 +24,15 @@ def main() -> None:
     # At its end Python looks for garbage among all objects; torch alone leaves 166,000 of them.
     atexit.register(gc.freeze)
     try:
-        # Only now, because this takes seconds in which somebody may press Ctrl-C.
+        # Only now, because this takes seconds in which the user may press Ctrl-C.
         with importing():
             from ramify.cli import run
 
         run()
     except Stopped as stop:
-        sys.stderr.write(f"{stop}\n")
+        is_first_failure()  # so that other processes of the job do not report that they lost this one
+        if launched_rank() == 0:
+            sys.stderr.write(f"{stop}\n")
         sys.exit(stop.exit_code)
 
 

@@ -21,8 +21,6 @@ from tests.conftest import FIXTURES
 MODELS = FIXTURES / "models"
 SLOW_TO_IMPORT = ("torch", "torch._dynamo", "numba", "sympy", "nltk", "spacy")
 SENTENCE = "the dog saw a cat\n"
-
-
 REFUSED = """
 import contextlib, io, json
 from ramify.__main__ import main
@@ -46,14 +44,17 @@ def run(code: str, cwd: Path | None = None) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=cwd, env=environment).stdout
 
 
-def loaded_by_command(arguments: list[str], cwd: Path | None = None) -> set[str]:
+def loaded_by_commands(commands: list[list[str]], cwd: Path) -> set[str]:
+    """By several commands in one process, because importing torch takes seconds."""
     return loaded_by(
         f"""
-import contextlib
 from ramify.__main__ import main
-sys.argv = ["ramify", *{arguments!r}]
-with contextlib.suppress(SystemExit):
-    main()""",
+for arguments in {commands!r}:
+    sys.argv = ["ramify", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code""",
         cwd,
     )
 
@@ -75,25 +76,25 @@ WHOLE = str(MODELS / "tn-pcfg")
 
 
 REFUSALS = (
-    (["parse", "-m", "nowhere"], "nowhere: this model folder does not exist"),
-    (["score", "-m", "."], ".: this is not a model folder"),
-    (["grammar", "-m", "nowhere"], "nowhere: this model folder does not exist"),
-    (["generate", "-m", "nowhere"], "nowhere: this model folder does not exist"),
-    (["export", "-m", "nowhere", "--out", "x"], "nowhere: this model folder does not exist"),
-    (["evaluate", "-m", "name=nowhere", "gold"], "nowhere: this model folder does not exist"),
-    (["compare", "left", "nowhere", "gold"], "nowhere: is not a model folder, a file of trees or a baseline"),
-    (["compare", ".", "left", "gold"], ".: this is not a model folder"),
-    (["train", "nowhere", "--out", "x"], "nowhere: does not exist"),
-    (["train", ".", "--dev", "nowhere", "--out", "x"], "nowhere: does not exist"),
-    (["parse", "-m", "unknown"], "'x-pcfg' is unknown"),
-    (["parse", "-m", "unfinished"], "has no model.safetensors"),
-    (["evaluate", "-m", "old", "one.txt"], "does not have model format"),
-    (["train", "one.txt", "--teacher", "unknown", "--out", "x"], "'x-pcfg' is unknown"),
+    (["parse", "-m", "nowhere"], "nowhere: "),
+    (["score", "-m", "."], ".: "),
+    (["grammar", "-m", "nowhere"], "nowhere: "),
+    (["generate", "-m", "nowhere"], "nowhere: "),
+    (["export", "-m", "nowhere", "--out", "x"], "nowhere: "),
+    (["evaluate", "-m", "name=nowhere", "gold"], "nowhere: "),
+    (["compare", "left", "nowhere", "gold"], "nowhere: "),
+    (["compare", ".", "left", "gold"], ".: "),
+    (["train", "nowhere", "--out", "x"], "nowhere: "),
+    (["train", ".", "--dev", "nowhere", "--out", "x"], "nowhere: "),
+    (["parse", "-m", "unknown"], "'x-pcfg'"),
+    (["parse", "-m", "unfinished"], "model.safetensors"),
+    (["evaluate", "-m", "old", "one.txt"], "format"),
+    (["train", "one.txt", "--teacher", "unknown", "--out", "x"], "'x-pcfg'"),
     (["parse", "-m", WHOLE, "missing.txt"], "missing.txt: cannot be read (No such file or directory)"),
     (["score", "-m", WHOLE, "old"], "old: cannot be read (Is a directory)"),
-    (["parse", "-m", WHOLE, "--constraints", "missing"], "missing: this file of constraints does not exist"),
-    (["parse", "-m", WHOLE, "--resume", "--decoder", "sample"], "Samples"),
-    (["parse", "-m", WHOLE, "--wrong"], "No such option"),
+    (["parse", "-m", WHOLE, "--constraints", "missing"], "missing: "),
+    (["parse", "-m", WHOLE, "--resume", "--decoder", "sample"], "resumed"),
+    (["parse", "-m", WHOLE, "--wrong"], "--wrong"),
 )
 """Mistakes, and a part of what is said about each"""
 
@@ -108,15 +109,15 @@ def test_what_is_wrong_is_refused_before_anything_slow_is_imported(folder):
         assert loaded == [], arguments
 
 
-@pytest.mark.parametrize("family", ["tn-pcfg", "n-pcfg", "sn-pcfg"])
-def test_one_sentence_needs_torch_alone(family, folder):
-    assert loaded_by_command(["parse", "-m", str(MODELS / family), "one.txt"], folder) == {"torch"}
+def test_one_sentence_needs_torch_alone(folder):
+    commands = [["parse", "-m", str(MODELS / family), "one.txt"] for family in ("tn-pcfg", "n-pcfg", "sn-pcfg")]
+    assert loaded_by_commands(commands, folder) == {"torch"}
 
 
 @pytest.mark.parametrize("arguments", [["many.txt"], ["one.txt", "--out", "one.trees"]])
 def test_many_sentences_and_files_need_compiled_loops(arguments, folder):
     (folder / "many.txt").write_text(SENTENCE * FEW_WORDS)
-    assert loaded_by_command(["parse", "-m", WHOLE, *arguments], folder) == {"torch", "numba"}
+    assert loaded_by_commands([["parse", "-m", WHOLE, *arguments]], folder) == {"torch", "numba"}
 
 
 @pytest.mark.parametrize("name", ["tn-pcfg", "n-pcfg", "sn-pcfg", "nbl-pcfg"])

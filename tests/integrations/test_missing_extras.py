@@ -16,8 +16,8 @@ WITHOUT = "import sys\nfor name in {names}:\n    sys.modules[name] = None\n"
 
 def run_without(names: list[str], place: Path, *command: str) -> subprocess.CompletedProcess[str]:
     (place / "sitecustomize.py").write_text(WITHOUT.format(names=names))
-    paths = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    path = os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, *command], cwd=PROJECT, env=environment, capture_output=True, text=True, check=False
     )
@@ -40,7 +40,9 @@ def test_parquet_says_what_to_install(tmp_path, options):
     command = ["-m", "ramify", "parse", "-m", model, str(tmp_path / "in.txt"), *options]
     result = run_without(["pyarrow"], tmp_path, *command)
     assert result.returncode == 2
-    assert result.stderr == "error: Parquet needs pyarrow; install it with: pip install 'ramify[parquet]'.\n"
+    (line,) = result.stderr.splitlines()
+    assert "pyarrow" in line
+    assert "pip install 'ramify[parquet]'" in line
 
 
 @pytest.mark.parametrize(
@@ -55,5 +57,6 @@ def test_ray_says_what_to_install(tmp_path, command):
     placed = [str(tmp_path / word) if word in ("in.txt", "out.txt", "runs") else word for word in command]
     result = run_without(["ray"], tmp_path, "-m", "ramify", *placed, "--engine", "ray")
     assert result.returncode == 2
-    assert result.stderr == "error: --engine ray needs Ray; install it with: pip install 'ramify[ray]'.\n"
+    (line,) = result.stderr.splitlines()
+    assert "pip install 'ramify[ray]'" in line
     assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "sitecustomize.py"}

@@ -61,8 +61,9 @@ def examples(page: Path) -> list[tuple[str, str]]:
         if language == "python":
             found.append((language, content))
         elif language == "":
-            lines = (line for line in content.splitlines() if "ramify " in line)
-            found += [("ramify", line) for line in lines if line.split()[0] in ("ramify", "echo")]
+            # Commands for several machines are run by training/test_torchrun.py.
+            lines = (line for line in content.splitlines() if "ramify " in line and "--nnodes" not in line)
+            found += [("ramify", line) for line in lines if line.split()[0] in ("ramify", "echo", "torchrun")]
     return found
 
 
@@ -79,7 +80,10 @@ The well-known badger came back on Monday. It ate 3 % of the apples (the red one
 
 def write_files(place: Path) -> None:
     """The files that the commands name."""
-    treebank = builtin_treebank(0, train=60, dev=10, test=10)
+    many = builtin_treebank(0, train=120, dev=30, test=30)
+    # Short sentences, because the models of the docs are as large as those that people would train.
+    short = {name: [parse for parse in parses if 4 <= len(parse) <= 10] for name, parses in many.items()}
+    treebank = {name: short[name][:count] for name, count in (("train", 30), ("dev", 8), ("test", 8))}
     (place / "treebank").mkdir()
     for name, parses in treebank.items():
         trees = "".join(write_brackets(parse) + "\n" for parse in parses)
@@ -102,7 +106,7 @@ def write_files(place: Path) -> None:
         (parsed / f"{section:02}").mkdir(parents=True)
         trees = "( (S (NP-SBJ (-NONE- *)) (VP (VB Buy) (NP (NNS shares))) (. .)) )\n" * 10
         (parsed / f"{section:02}" / f"wsj_{section:02}00.mrg").write_text(trees)
-    for number, parse in enumerate(treebank["train"]):
+    for number, parse in enumerate(many["train"][:60]):
         (place / "mrg").mkdir(exist_ok=True)
         (place / "mrg" / f"{number:02}.mrg").write_text(write_brackets(parse))
     (place / "experiment.toml").write_text(next(content for content in toml_blocks() if is_experiment(content)))
@@ -148,6 +152,11 @@ def run_command(line: str) -> None:
     """`ramify ...` or `echo ... | ramify ...`: the shell is played here, which saves starting torch each time."""
     words = shlex.split(line, comments=True)
     given = ""
+    if words[0] == "torchrun":
+        command = [sys.executable, "-m", "torch.distributed.run", *words[1:]]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, f"{line}: {result.stderr}"
+        return
     if words[0] == "echo":
         bar = words.index("|")
         given, words = " ".join(words[1:bar]) + "\n", words[bar + 1 :]

@@ -50,7 +50,7 @@ def test_generated_requests(described, mode):
         operation = found.ok()
 
         @given(case=operation.as_strategy(generation_mode=mode))
-        @settings(max_examples=80, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=40, deadline=None, database=None, suppress_health_check=list(HealthCheck))
         def check(case: schemathesis.Case) -> None:
             case.call_and_validate()
 

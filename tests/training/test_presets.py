@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -42,12 +44,28 @@ def test_a_preset_is_loaded_and_built(name):
     assert sum(x.numel() for x in grammar.parameters()) / 1e6 == pytest.approx(MILLIONS[name], abs=0.05)
 
 
-def test_the_papers_own_settings_are_the_defaults():
-    sizes = {"nonterminals": 30, "rank": 200, "embedding": 256}
-    assert load_settings(None, {}, preset="tn-pcfg-60") == Settings(**sizes)
-    assert load_settings(None, {}, preset="tn-pcfg-500") == Settings(
-        nonterminals=250, preterminals=500, rank=500, embedding=256
-    )
+@pytest.mark.parametrize("sentences", [None, 100, 1_000_000])
+def test_the_settings_of_the_paper_do_not_depend_on_the_amount_of_text(sentences):
+    paper = Settings(embedding=256, batch_size=4, learning_rate=0.001, punctuation_penalty=0.0)
+    small = replace(paper, nonterminals=30, rank=200)
+    large = replace(paper, nonterminals=250, preterminals=500, rank=500)
+    assert load_settings(None, {}, preset="tn-pcfg-60", sentences=sentences) == small
+    assert load_settings(None, {}, preset="tn-pcfg-500", sentences=sentences) == large
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_a_preset_leaves_nothing_to_the_amount_of_text(preset):
+    assert load_settings(None, {}, preset=preset, sentences=50) == load_settings(None, {}, preset=preset)
+
+
+def test_what_nobody_chose_follows_the_amount_of_text():
+    few, many = load_settings(None, {}, sentences=9_999), load_settings(None, {}, sentences=10_000)
+    assert (few.batch_size, few.epochs, few.initialisation, few.tied_embeddings) == (8, 10, "xavier-normal", True)
+    assert (many.batch_size, many.epochs, many.initialisation, many.tied_embeddings) == (16, 4, "own", False)
+    chosen = load_settings(None, {"epochs": 7, "initialisation": "own"}, sentences=10)
+    assert (chosen.epochs, chosen.initialisation, chosen.batch_size) == (7, "own", 8)
+    assert load_settings(None, {"batch_tokens": 300}, sentences=10).batch_tokens == 300
+    assert load_settings(None, {"model": "structformer"}, sentences=10).epochs == 20
 
 
 def test_config_and_options_win_over_a_preset(tmp_path):

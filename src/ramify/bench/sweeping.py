@@ -14,7 +14,7 @@ from ramify.bench.timing import Measurement, measure, sgemm_peak
 from ramify.errors import RamifyError
 
 FACTORS = (0.5, 1, 2, 4)
-"""A sweep measures these multiples of the size it was given."""
+"""Multiples of the given size that a sweep measures."""
 AXES = {"length": ("length",), "symbols": ("nonterminals", "preterminals", "rank"), "batch": ("batch",)}
 
 
@@ -45,7 +45,7 @@ def growth(axis: str, measurements: Sequence[Measurement]) -> float:
 
 
 def plot(measurements: dict[str, list[Measurement]], path: Path) -> None:
-    """Seconds against size, one panel an axis, with the fitted exponents."""
+    """Seconds against size, one panel per axis, with the fitted exponents."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

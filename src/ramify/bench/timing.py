@@ -46,7 +46,7 @@ class Measurement:
     task_memory_mb: float
     """What the task took at its peak, besides what the process held before"""
     predicted_memory_mb: float | None
-    """The same as it is estimated beforehand, for parsing; None for other tasks"""
+    """The estimate before the task runs, for parsing; None for other tasks"""
     reference_sentences_per_second: float | None
     """Inside and outside in log space by autograd on the same words; None if it was not requested"""
     threads: int

@@ -52,9 +52,9 @@ def experiment(
     with importing():
         from ramify.lab.plan.experiment_file import find_experiment, read_plan
         from ramify.lab.plan.toml_file import read_text
-        from ramify.lab.run.data_check import check_data
         from ramify.lab.run.experiment_folder import check_folder, check_same
         from ramify.lab.run.runner import check_jobs, default_jobs, run_experiment, survey
+        from ramify.lab.run.scoring import check_data
         from ramify.lab.run.status import experiment_progress, status_table
         from ramify.terminal import results_console
 

@@ -185,7 +185,7 @@ class _StandardOutput(io.FileIO):
 
 
 class _StandardError(io.FileIO):
-    """Drops notes that nobody can read any more: they must not end the work."""
+    """Drops notes if standard error is closed, so that they do not end the command."""
 
     def write(self, data: Any) -> int:
         try:

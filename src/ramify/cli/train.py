@@ -70,7 +70,9 @@ def _with_settings(command: Callable[..., None], names: Collection[str] | None) 
             continue
         kind = TYPES[str(setting.type)]
         text = setting.metadata["help"]
-        if setting.default is not None and kind is not bool:
+        if setting.metadata.get("by_text"):
+            text += " \\[default: by the amount of text]"
+        elif setting.default is not None and kind is not bool:
             text += f" \\[default: {setting.default}]"
         name = "--" + setting.name.replace("_", "-")
         if kind is bool:

@@ -25,7 +25,7 @@ def pyarrow() -> Any:
 
 @dataclass(frozen=True)
 class ParquetRow(Row):
-    """A row of a batch; its values stay in the types of the file until somebody needs them."""
+    """A row of a batch; its values keep the types of the file until they are used."""
 
     batch: Any
     """pyarrow.RecordBatch with the columns that are carried along"""

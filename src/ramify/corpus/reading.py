@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from ramify.corpus.brackets import read_brackets
-from ramify.corpus.cleaning import WordRule, remove_non_words
+from ramify.corpus.breaks import phrase_breaks
+from ramify.corpus.cleaning import WordRule, keep_leaves
 from ramify.corpus.conllu import ConlluSentence, read_conllu
 from ramify.corpus.guessing import Kind, KnownKind
 from ramify.corpus.lines import LineReader, open_input, read_text_lines
@@ -64,8 +65,11 @@ class Corpus:
         return len(self.parses)
 
     def words_only(self, rule: WordRule) -> Corpus:
-        """Every sentence without the leaves that are not words; sentences of nothing else are dropped."""
-        cleaned = [remove_non_words(parse, rule) for parse in self.parses]
+        """Every sentence without the leaves that are not words; sentences of nothing else are dropped.
+
+        A sentence keeps the places where punctuation was removed.
+        """
+        cleaned = [_words_of(parse, rule) for parse in self.parses]
         return self._keeping([parse for parse in cleaned if len(parse) > 0], "without words")
 
     def of_lengths(self, shortest: int = 2, longest: int | None = None) -> Corpus:
@@ -80,6 +84,13 @@ class Corpus:
         lost = len(self.parses) - len(parses)
         dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + lost} if lost else self.dropped
         return replace(self, parses=parses, dropped=dropped)
+
+
+def _words_of(parse: Parse, rule: WordRule) -> Parse:
+    keep = rule.word_mask(parse.tags)
+    if all(keep):
+        return parse
+    return replace(keep_leaves(parse, keep), breaks=phrase_breaks(parse.words, parse.tags, keep))
 
 
 def corpus_from_sentences(

@@ -85,7 +85,7 @@ def _quoted(word: str) -> str:
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What `write_rules` wrote about the grammar; empty for a file by somebody else."""
+    """What `write_rules` wrote about the grammar; empty for a file from another source."""
     try:
         with path.open(encoding="utf-8") as handle:
             line = handle.readline(LONGEST_HEADER)

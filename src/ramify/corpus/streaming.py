@@ -135,5 +135,5 @@ class SentenceStream:
 
 
 def size_of(file: Path) -> int | None:
-    """Bytes of a file, if that can be known beforehand."""
+    """Size of a file in bytes, if it is known in advance."""
     return file.stat().st_size if file != STANDARD_INPUT and file.is_file() else None

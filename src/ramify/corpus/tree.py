@@ -32,6 +32,8 @@ class Parse:
     spans: NDArray[np.int32]
     """(constituents, 2)"""
     labels: tuple[str, ...]
+    breaks: tuple[int, ...] = ()
+    """Places between words where punctuation was removed, each as the number of words before it (breaks.py)"""
 
     def __len__(self) -> int:
         return len(self.words)

@@ -132,7 +132,7 @@ class Vocabulary:
         return hashlib.sha256("\n".join(sorted(self.words)).encode("utf-8", "backslashreplace")).hexdigest()
 
     def save(self, path: Path) -> None:
-        """Write one word a line, in order."""
+        """Write one word per line, in order."""
         write_atomically(path, self._as_bytes())
 
     def _as_bytes(self) -> bytes:

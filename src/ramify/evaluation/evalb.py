@@ -31,7 +31,7 @@ Bracket = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class EvalbScores:
-    """The figures of EVALB's summary, in percent; crossing is a number of brackets a sentence."""
+    """The figures of EVALB's summary, in percent; crossing is a number of brackets per sentence."""
 
     recall: float
     precision: float

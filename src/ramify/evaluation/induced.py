@@ -176,7 +176,7 @@ def transpose_alignment(alignment: Mapping[str, Mapping[str, int]]) -> dict[str,
 
 
 def purity(alignment: Mapping[str, Mapping[str, int]]) -> float:
-    """The share, from 0 to 1, of correct constituents whose label is the one their nonterminal goes with most."""
+    """The share, from 0 to 1, of correct constituents that have the most frequent label of their nonterminal."""
     rows = transpose_alignment(alignment).values()
     return sum(max(row.values()) for row in rows) / _total(rows)
 

@@ -60,7 +60,7 @@ class Agreement:
     """How well induced symbols predict the gold ones, in percent."""
 
     many_to_one: float
-    """Accuracy when every induced symbol stands for the gold one it goes with most often"""
+    """Accuracy if every induced symbol is mapped to the gold symbol that it occurs with most often"""
     homogeneity: float
     """1 - H(gold | induced) / H(gold)"""
     completeness: float

@@ -1,7 +1,7 @@
 """Constituents as attributes of spaCy's spans and tokens, with the names that benepar uses.
 
 What is stored are plain lists (`doc._.ramify`, a record for each sentence) and a span group (`doc.spans["ramify"]`), so
-that docs can be saved and sent to other processes. Everything else is found from them when somebody looks. A doc that
+that docs can be saved and sent to other processes. Everything else is computed from them on access. A doc that
 was saved without its user data still has the span group, and with it all but tags and numbers.
 """
 
@@ -38,7 +38,7 @@ class Record(TypedDict):
 
 
 def install_extensions() -> None:
-    """Register the attributes; a name that somebody else has registered gets the prefix `ramify_` instead."""
+    """Register the attributes; a name that is already registered gets the prefix `ramify_` instead."""
     if not Doc.has_extension(KEY):
         Doc.set_extension(KEY, default=None)
     for name, getter in _OF_SPANS.items():

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.errors import RamifyError
-from ramify.structures.distribution import Marginals
+from ramify.structures.distribution import Marginals, TreeDistribution
 
 UNTAGGED = "_"
 
@@ -69,6 +69,23 @@ class Model(nn.Module, ABC):
         A model that has only trees gives their spans as ones and all others as zeros. With a likelihood,
         `log_partition` is the objective; else it has no meaning.
         """
+
+    def networks(self, word_ids: Tensor, lengths: Tensor) -> TreeDistribution | None:  # noqa: ARG002
+        """What groups of a batch (B, N) share, computed once for all of them: the networks' distribution over trees.
+
+        None where every group computes all of its objective. Otherwise `objective_of` does the rest.
+        """
+        return None
+
+    def objective_of(
+        self,
+        distribution: Any,
+        noise: torch.Generator | None = None,
+        dropout: float = 0.0,
+        span_scores: Tensor | None = None,
+    ) -> Tensor:
+        """(B,) the objective of sentences whose distribution `networks` made."""
+        raise NotImplementedError
 
     def learner(self, learning_rate: float, clip: float) -> Learner:
         """What moves the parameters: Adam."""
@@ -156,10 +173,14 @@ class Learner(torch.optim.Optimizer, ABC):
     def state_shapes(self, parameter: nn.Parameter) -> dict[str, tuple[int, ...]]:
         """The names and shapes of the tensors that it remembers for a parameter, for checkpoints."""
 
+    def loss(self, objective: Tensor, sentences: int) -> Tensor:
+        """What a step reduces, for some of the sentences of a batch (B,): minus the mean, whose divisor is given."""
+        return -objective.sum() / sentences
+
     def update(self, objective: Tensor) -> None:
-        """One step up the mean of the objective (B,) of a batch."""
+        """One step up the objective (B,) of a batch."""
         self.zero_grad(set_to_none=True)
-        (-objective.sum() / len(objective)).backward()
+        self.loss(objective, len(objective)).backward()
         self.step()
 
     def set_learning_rate(self, rate: float) -> None:

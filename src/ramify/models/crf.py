@@ -133,7 +133,7 @@ class CRF(Model):
     @classmethod
     def default_settings(cls) -> dict[str, Any]:
         """Larger batches than those of grammars, and dropout."""
-        return {"batch_size": 32, "dropout": 0.3}
+        return {"batch_size": 32, "learning_rate": 0.001, "dropout": 0.3, "epochs": 10}
 
 
 def mean_posteriors(span_scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

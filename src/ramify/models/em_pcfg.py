@@ -74,11 +74,9 @@ class ExpectationMaximisation(Learner):
         """The counts of the epoch so far."""
         return {"counts": tuple(parameter.shape)}
 
-    def update(self, objective: Tensor) -> None:
-        """Count: the sum over the batch, not the mean."""
-        self.zero_grad(set_to_none=True)
-        (-objective.sum()).backward()
-        self.step()
+    def loss(self, objective: Tensor, sentences: int) -> Tensor:  # noqa: ARG002
+        """Minus the sum over the batch, not the mean, because its gradients are counts."""
+        return -objective.sum()
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]  # noqa: ARG002

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ramify.models.base import Model
 from ramify.models.compound import LATENT_SIZE
-from ramify.structures.distribution import Marginals
+from ramify.structures.distribution import Marginals, TreeDistribution
 from ramify.structures.fallback import reliable_marginals
 
 DEFAULT_PRETERMINALS = 60
@@ -60,12 +60,26 @@ class GenerativeModel(Model):
         With `span_scores`, every tree's probability is multiplied by exp of the sum of the scores of its spans.
         """
         distribution, cost = self.with_cost(word_ids, lengths, noise)
+        return self.objective_of(distribution, noise, dropout, span_scores) - cost
+
+    def networks(self, word_ids: Tensor, lengths: Tensor) -> TreeDistribution | None:
+        """The distribution over the trees of a batch (B, N); None if every sentence has separate rules."""
+        return None if self.latent else self.with_cost(word_ids, lengths)[0]
+
+    def objective_of(
+        self,
+        distribution: Any,
+        noise: torch.Generator | None = None,
+        dropout: float = 0.0,
+        span_scores: Tensor | None = None,
+    ) -> Tensor:
+        """(B,) log p(w) under a distribution, without the cost of rules that are made for a sentence."""
         if span_scores is not None:
             distribution = distribution.with_span_scores(span_scores)
         if dropout:
             assert noise is not None
             distribution = self.thinned(distribution, dropout, noise)
-        result: Tensor = distribution.log_partition() - cost
+        result: Tensor = distribution.log_partition()
         return result
 
     def thinned(self, distribution: Any, dropout: float, noise: torch.Generator) -> Any:

@@ -121,7 +121,7 @@ class Grammar(GenerativeModel):
 
 
 def sample_symbols(count: int, rate: float, noise: torch.Generator) -> Tensor:
-    """The numbers of the symbols that stay, in order: each goes with probability `rate`, but never all of them."""
+    """The numbers of the symbols that are kept, in order: each is dropped with probability `rate`, but never all."""
     chances = torch.rand(count, generator=noise)
     kept = chances >= rate
     kept[chances.argmax()] = True

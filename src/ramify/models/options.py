@@ -40,7 +40,9 @@ class ModelOptions:
     activation: str = setting("relu", f"Activation in the rule networks: {', '.join(ACTIVATIONS)}.")
     shared_projection: bool = setting(False, "Share the last projection of the three rule networks (tn-pcfg).")
     tied_embeddings: bool = setting(False, "Share the preterminal embeddings between words and rules (tn-pcfg).")
-    initialisation: str = setting("own", f"Initialisation of all matrices (tn-pcfg): {', '.join(INITIALISATIONS)}.")
+    initialisation: str = setting(
+        "own", f"Initialisation of all matrices (tn-pcfg): {', '.join(INITIALISATIONS)}.", by_text=True
+    )
     pre_norm: bool = setting(False, "Residual blocks with RMSNorm before each block and GELU inside (tn-pcfg).")
     unit_rows: bool = setting(False, "Logits are cosines times learnt temperatures (tn-pcfg).")
     gain: float = setting(1.0, "Scale of the initial logits; with more than 1, symbols differ earlier.")

@@ -15,7 +15,7 @@ BLOCKS = 3
 
 
 class SNPCFG(LowRankGrammar):
-    """Left and right child are drawn apart: a low-rank grammar with one component a nonterminal, and U the identity.
+    """The two children are independent: a low-rank grammar with one component per nonterminal, U being the identity.
 
     A child's logit is the product of two vectors, one of the child and one of the parent, both an embedding with a
     layer's ReLU added. Every matrix starts out Xavier-uniform, embeddings too. `gain` multiplies the initial word

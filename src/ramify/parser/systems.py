@@ -48,7 +48,7 @@ class System:
     path: Path
     """Folder of a model, file of trees; of a baseline its name"""
     group: str
-    """Runs of one system share it: a name given by hand, or all of a model's settings but the seed"""
+    """Runs of one system share it: a name chosen by the user, or all of a model's settings but the seed"""
     config: dict[str, Any] = field(default_factory=dict)
     members: tuple[System, ...] = ()
     """Of an average"""
@@ -139,7 +139,7 @@ def common_rule(systems: Sequence[System]) -> WordRule | None:
     """The rule for words that the models were trained with; None where no model has one."""
     every = (each for system in systems for each in (system, *system.members))
     models = (system for system in every if system.kind == "model")
-    # A model that was learnt from text goes with any rule.
+    # A model that was learnt from text accepts any rule.
     rules = {str(model.config["words"]): model.name for model in models if model.config["words"] != LEARNT_FROM_TEXT}
     if len(rules) > 1:
         found = ", ".join(f"{name} with {rule}" for rule, name in rules.items())

@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -31,12 +32,17 @@ _entered, _usual_threads = 0, 1
 
 
 def available() -> int:
+    """How many pieces work may be divided into: one for each thread, or the number that `in_fixed_pieces` sets."""
+    return getattr(_state, "pieces", None) or _threads()
+
+
+def _threads() -> int:
     """How many threads may be used: as many as torch would take (`torch.set_num_threads`)."""
     return getattr(_state, "available", None) or torch.get_num_threads()
 
 
 def worth(work: float) -> int:
-    """How many threads to use for this many floating-point operations: one if more would not pay off."""
+    """How many pieces to divide this many floating-point operations into; one if more would not be worth it."""
     return available() if work > SMALLEST_WORK else 1
 
 
@@ -72,12 +78,29 @@ def torch_on_one_core() -> Iterator[None]:
 @contextmanager
 def on_one_core() -> Iterator[None]:
     """Nothing is divided here, neither by torch nor by `in_pieces`: sums have the same order on every machine."""
-    with torch_on_one_core():
+    with torch_on_one_core(), _divided_into(1):
         before, _state.available = _state.available, 1
         try:
             yield
         finally:
             _state.available = before
+
+
+@contextmanager
+def in_fixed_pieces(count: int) -> Iterator[None]:
+    """Work is divided into this many pieces here, on however many threads: sums have the same order on all of them."""
+    with torch_on_one_core(), _divided_into(count):
+        yield
+
+
+@contextmanager
+def _divided_into(count: int) -> Iterator[None]:
+    before = getattr(_state, "pieces", None)
+    _state.pieces = count
+    try:
+        yield
+    finally:
+        _state.pieces = before
 
 
 def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
@@ -87,17 +110,31 @@ def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> l
         with torch.no_grad():
             return function(piece)
 
-    count = min(available(), os.cpu_count() or 1)
-    if count == 1 or len(pieces) < 2:
+    count = min(_threads(), os.cpu_count() or 1)
+    if len(pieces) < 2:
         return [run(piece) for piece in pieces]
-    return list(_pool(count).map(run, pieces))
+    if count == 1:
+        with _divided_into(1):  # as in the threads of a pool
+            return [run(piece) for piece in pieces]
+    return list(_pool(count).map(partial(_undivided, run), pieces))
+
+
+def _undivided(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call it so that nothing within it is divided again: a thread that waits for its own pool would wait for ever."""
+    before = getattr(_state, "available", None)
+    _state.available = 1
+    try:
+        with _divided_into(1):
+            return function(*arguments)
+    finally:
+        _state.available = before
 
 
 class BackgroundCall(Generic[Result]):
     """A function call in another thread or, on a single core, at the moment its result is needed."""
 
     def __init__(self, function: Callable[[], Result]) -> None:
-        count = min(available(), os.cpu_count() or 1)
+        count = min(_threads(), os.cpu_count() or 1)
         self._function = function
         self._future = _pool(count).submit(self._run) if count > 1 else None
 
@@ -111,12 +148,7 @@ class BackgroundCall(Generic[Result]):
             self._future.cancel()
 
     def _run(self) -> Result:
-        before = getattr(_state, "available", None)
-        _state.available = 1  # within it, nothing else is divided
-        try:
-            return self._function()
-        finally:
-            _state.available = before
+        return _undivided(self._function)
 
 
 def _pool(count: int) -> ThreadPoolExecutor:

@@ -106,7 +106,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new_file_beside(path: Path) -> tuple[Path, int]:
-    """A file that nobody else has: what was put there beforehand, such as a link, is neither followed nor changed."""
+    """A new file next to `path`: an existing file or link is neither followed nor changed."""
     for tries_left in reversed(range(_MAX_TRIES)):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:

@@ -228,7 +228,7 @@ def _table(*heads: str, title: str | None = None) -> Table:
 
 
 def bench_table(record: Mapping[str, Any]) -> Table:
-    """One measurement, a figure a line with its unit; times are shown in milliseconds, shares in per cent."""
+    """One measurement, with one figure and its unit per line; times in milliseconds, shares in percent."""
     table = _table("figure", "value", "unit")
     table.columns[2].justify = "left"
     for key, value in record.items():
@@ -262,7 +262,7 @@ _FIGURES = {
 
 
 def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:
-    """One axis of a sweep, a size a line."""
+    """One axis of a sweep, with one size per line."""
     unit = {"length": "words", "symbols": "preterminals", "batch": "sentences"}[axis]
     heads = (
         f"{axis} ({unit})",

@@ -166,8 +166,13 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"words   {summary.words:,} in training, {summary.vocabulary:,} in the vocabulary"
     rule = f"; words seen fewer than {summary.min_count} times are unknown" if summary.min_count > 1 else ""
     yield f"unknown {summary.unknown} in training, {summary.dev_unknown} on dev{rule}"
+    if summary.breaks:
+        yield f"breaks  {summary.breaks:,} places with punctuation between words; constituents should not cross them"
     sizes = "".join(f", {name} {size:,}" for name, size in summary.sizes.items())
     yield f"model   {summary.model}{sizes}: {summary.parameters:,} parameters"
+    if summary.recommended:
+        listed = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in summary.recommended.items())
+        yield f"for     {summary.used:,} sentences: {listed}"
     if summary.focus is not None:
         yield f"focus   {summary.focus:g} on the spans of {', '.join(summary.teachers)}"
     elif summary.teachers:
@@ -176,8 +181,12 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     yield f"epochs  {summary.epochs:,} at most{done}"
 
 
+def _shown(value: object) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
-    """What became of the run."""
+    """The result of the run."""
     reached = "" if verdict.dev_perplexity is None else f", dev perplexity {verdict.dev_perplexity:.1f}"
     yield f"kept    epoch {verdict.best_epoch} of {verdict.epochs}{reached}"
     if verdict.dev_f1 is not None:

@@ -26,7 +26,7 @@ from ramify.storage.model_files import (
 )
 from ramify.storage.model_folder import StoredModel, write_description, write_weights
 from ramify.training.focusing import SpanScores
-from ramify.training.settings import Settings, load_settings
+from ramify.training.settings import Settings, recorded_settings
 
 TEACHERS = "teachers"
 """Where the config of a focused run lists its teachers"""
@@ -60,7 +60,7 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
             raise RamifyError(f"{out / CONFIG}: the settings of the run are missing or invalid; start another run.")
         if config["words"] == LEARNT_FROM_TEXT:
             settings = {"min_count": 1, **settings}  # what it was before it was a setting
-        return load_settings(None, settings)
+        return recorded_settings(settings)
     if not overwrite:
         raise RamifyError(
             f"{out}: this folder is not empty; give another one, or use resume to continue the run in it, or "
@@ -88,7 +88,7 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
         raise RamifyError(
             f"{out}: this run was started by a version that reads the data differently; resume with that version."
         )
-    if before.get("threads") != now["threads"]:
+    if before.get("threads") != now["threads"] and now["settings"]["gradient_groups"] == 1:
         warnings.warn(
             f"the run started with {before.get('threads')} threads and continues with {now['threads']}, so the "
             "result may "

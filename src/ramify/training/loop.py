@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -15,9 +16,11 @@ from torch import Tensor
 from ramify.errors import RamifyError
 from ramify.models.base import Learner, Model
 from ramify.models.batches import WordIds
+from ramify.runtime.processes import ALONE, World
 from ramify.runtime.threads import torch_on_one_core
 from ramify.storage.checkpoint import Position
-from ramify.training.focusing import SpanScores
+from ramify.training.groups import Batch, check_groups, grouped_step
+from ramify.training.guidance import Guidance
 from ramify.training.settings import Settings
 
 
@@ -64,13 +67,16 @@ def train_epoch(
     settings: Settings,
     position: Position,
     on_step: Callable[[Progress], None] = lambda _: None,
-    focus: SpanScores | None = None,
+    guidance: Guidance | None = None,
+    world: World = ALONE,
 ) -> None:
     """The rest of the epoch under way; `position` is moved along, and whole whenever `on_step` is called.
 
-    The order of the sentences depends on the seed and the epoch's number alone. `focus` holds the span scores of the
-    sentences, by their places.
+    The order of the sentences depends on the seed and the epoch's number alone. `guidance` gives the span scores of the
+    sentences, by their places. The processes of `world` share the work of every step.
     """
+    groups = settings.gradient_groups or 1
+    check_groups(learner, groups, world)
     learner.set_learning_rate(settings.learning_rate * settings.decay ** (position.epoch - 1))
     device = grammar.device
     grammar.train()
@@ -80,18 +86,21 @@ def train_epoch(
         sentences = [sentences[place] for place in places]
         if not sentences:
             raise RamifyError(f"No training sentence has at most {longest} words; raise curriculum.")
-    strength = settings.focus_in(position.epoch)
     order = np.random.default_rng([settings.seed, position.epoch])
     batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
     for batch in batches[position.batches :]:
         started = time.perf_counter()
         word_ids = torch.from_numpy(np.stack([sentences[each] for each in batch])).to(device)
-        span_scores = None
-        if focus is not None and strength:
-            span_scores = strength * focus.of([places[each] for each in batch]).to(device)
-        drawing = grammar.draws() or settings.dropout
-        noise = noise_for(settings.seed, position.epoch, position.batches) if drawing else None
-        log_z = train_step(grammar, learner, word_ids, noise, settings.dropout, span_scores)
+        chosen = [places[each] for each in batch]
+        span_scores = None if guidance is None else guidance.span_scores(chosen, position.epoch, device)
+        numbers = settings.seed, position.epoch, position.batches
+        drawing = bool(grammar.draws() or settings.dropout)
+        if groups == 1:
+            noise = noise_for(*numbers) if drawing else None
+            log_z = train_step(grammar, learner, word_ids, noise, settings.dropout, span_scores)
+        else:
+            given = Batch(word_ids, partial(_noise_of_group, numbers, drawing), settings.dropout, span_scores)
+            log_z = grouped_step(grammar, learner, given, groups, world)
         position.batches += 1
         position.sentences += len(batch)
         position.log_probability += float(log_z.sum())
@@ -102,13 +111,22 @@ def train_epoch(
                 f"Training diverged in epoch {position.epoch} (the loss is not a number); lower the learning rate."
             )
         on_step(Progress.at(position, len(sentences)))
-    learner.finish_epoch()
+    with torch_on_one_core() if groups > 1 else nullcontext():
+        learner.finish_epoch()
 
 
-def noise_for(seed: int, epoch: int, batch: int) -> torch.Generator:
-    """What is drawn with in one step; it follows from these numbers alone, so that a run can be resumed."""
-    mixed = np.random.SeedSequence([seed, epoch, batch]).generate_state(1, np.uint64)
+def noise_for(seed: int, epoch: int, batch: int, *group: int) -> torch.Generator:
+    """What is drawn with in one step, or for one group of its sentences; it follows from these numbers alone.
+
+    So a run can be resumed, and it does not matter which process draws.
+    """
+    mixed = np.random.SeedSequence([seed, epoch, batch, *group]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(mixed[0] >> np.uint64(1)))
+
+
+def _noise_of_group(numbers: tuple[int, int, int], drawing: bool, group: int) -> torch.Generator | None:
+    # From 1, because zeros at the end of these numbers change nothing.
+    return noise_for(*numbers, group + 1) if drawing else None
 
 
 def train_step(
@@ -124,11 +142,11 @@ def train_step(
     `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. Where a model
     divides its work among the cores itself, what is left is too small for torch's threads.
     """
-    focused = {} if span_scores is None else {"span_scores": span_scores}
+    guided = {} if span_scores is None else {"span_scores": span_scores}
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
     with torch_on_one_core() if grammar.divides_work else nullcontext():
-        objective = grammar.objective(word_ids, lengths, noise, dropout, **focused)
+        objective = grammar.objective(word_ids, lengths, noise, dropout, **guided)
         learner.update(objective)
     return objective.detach()
 

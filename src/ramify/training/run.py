@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,22 +24,32 @@ from ramify.parser.loading import load_single
 from ramify.parser.parser import Parser
 from ramify.parser.predictions import evaluate
 from ramify.runtime.devices import choose_device
+from ramify.runtime.processes import ALONE, LostProcessError, World, joined
 from ramify.runtime.shapes import only_shapes
+from ramify.runtime.threads import in_fixed_pieces
 from ramify.storage.checkpoint import Position
 from ramify.storage.locks import locked_folder
 from ramify.storage.model_files import FOCUS, FORMAT, read_config
 from ramify.storage.model_folder import StoredModel
 from ramify.training.data import Data, prepare
+from ramify.training.distributed import (
+    FollowedFolder,
+    LeadingFolder,
+    check_restarts,
+    check_same_model,
+    check_same_run,
+    in_groups,
+)
 from ramify.training.focusing import OnTeacher, SpanScores, scores_of_teachers
 from ramify.training.folder import (
     TEACHERS,
     InMemory,
-    RunFolder,
     RunStore,
     check_folder,
     check_same,
     settings_to_resume,
 )
+from ramify.training.guidance import Guidance
 from ramify.training.loop import Progress, train_epoch
 from ramify.training.settings import Settings, load_settings
 from ramify.training.stopping import StopRequest, stop_requests
@@ -91,24 +102,53 @@ def train(
 
     `on_start` is called once before the first step, `on_teacher` while teachers parse, `on_progress` after every step,
     `on_epoch` after every epoch with its line of `metrics.jsonl`, and `on_end` once after the last epoch.
+
+    Under torchrun all processes share the run. The first one alone writes to `out` and calls the callbacks; all of them
+    return the parser.
     """
+    world = joined()
+    if not world.is_first:
+        return _follow(world, data, dev, teachers)
     out = Path(out)
+    check_restarts(world, resume)
     check_folder(out, resume, overwrite)
     callbacks = Callbacks(on_start, on_teacher, on_progress, on_epoch, on_end)
     with locked_folder(out):
         earlier = settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
-        run = _Run(data, dev, load_settings(config, settings, earlier, preset), teachers, earlier is not None)
+
+        def choose(sentences: int | None) -> Settings:
+            chosen = in_groups(load_settings(config, settings, earlier, preset, sentences))
+            world.found_by_first(lambda: (asdict(chosen), earlier is not None))
+            return chosen
+
+        run = _Run(data, dev, choose, teachers, earlier is not None, world)
         if earlier is not None:
             before = read_config(out)
             if not teachers and (out / FOCUS).exists():
                 run.description[TEACHERS] = before.get(TEACHERS)  # their scores are in the folder
             check_same(out, before, run.description)
-        folder = RunFolder(out)
+        folder = LeadingFolder(out, world)
         folder.begin(run.description, run.stored, earlier is not None)
         run.learn(folder, callbacks, f"the run is saved in {out} and can be resumed")
+        folder.send_best()
         device = run.stored.model.device
         del run  # its memory is needed for the tables of the model that is loaded
         return load_single(out, str(device))
+
+
+def _follow(world: World, data: DataInput, dev: DataInput | None, teachers: Sequence[MemberInput]) -> Parser:
+    """Take part in the run of the first process, with its settings."""
+    settings, resumed = world.found_by_first(lambda: None)
+
+    def choose(sentences: int | None) -> Settings:
+        # Those for reading the data came first; those that follow the amount of text come when it was read.
+        return load_settings(None, settings if sentences is None else world.found_by_first(lambda: None)[0])
+
+    run = _Run(data, dev, choose, teachers, resumed, world)
+    folder = FollowedFolder(world)
+    run.learn(folder, Callbacks(), "the first process saves the run")
+    folder.load_best(run.stored.model)
+    return Parser.of_stored(run.stored, run.description)
 
 
 def fit(
@@ -125,9 +165,14 @@ def fit(
     Sentences are strings or lists of tokens; a file or folder is read as by `train`. `teachers` and `settings` are
     those of `train`, such as `model="tn-pcfg"`, `preterminals=60`, `epochs=5`, `seed=0`.
     """
-    run = _Run(sentences, dev, load_settings(None, settings, preset=preset), teachers)
+    world = joined()
+
+    def choose(count: int | None) -> Settings:
+        return in_groups(load_settings(None, settings, None, preset, count))
+
+    run = _Run(sentences, dev, choose, teachers, world=world)
     kept = InMemory()
-    run.learn(kept, Callbacks(on_epoch=on_epoch), "nothing was kept")
+    run.learn(kept, Callbacks(on_epoch=on_epoch) if world.is_first else Callbacks(), "nothing was kept")
     run.stored.model.load_state_dict(kept.best)
     run.stored.model.zero_grad(set_to_none=True)
     return Parser.of_stored(run.stored, run.description)
@@ -140,13 +185,17 @@ class _Run:
         self,
         data: DataInput,
         dev: DataInput | None,
-        settings: Settings,
+        choose: Callable[[int | None], Settings],
         teachers: Sequence[MemberInput],
         resumed: bool = False,
+        world: World = ALONE,
     ) -> None:
-        device = choose_device(settings.device)
+        settings = choose(None)
+        device = choose_device(settings.device, None if world.size == 1 else world.local_rank)
+        self.world = world
         _check_teachers(teachers, settings, resumed)
-        self.data, self.settings = prepare(data, dev, settings), settings
+        self.data = prepare(data, dev, settings)
+        self.settings = settings = choose(len(self.data.train))
         self._teachers = [open_member(teacher, settings.device) for teacher in teachers]
         arguments = settings.model_arguments(len(self.data.vocabulary))
         check_size(settings.model, arguments)
@@ -173,37 +222,50 @@ class _Run:
 
     def learn(self, store: RunStore, callbacks: Callbacks, when_stopped: str) -> None:
         """Train to the end."""
+        self.description = check_same_run(self.description, self.world)
         with stop_requests() as request:
-            records = self._epochs(store, callbacks, _Stop(request, f"Stopped; {when_stopped}."))
+            records = self._epochs(store, callbacks, _Stop(request, f"Stopped; {when_stopped}.", self.world))
         callbacks.on_end(judge_run(self.data, records))
 
     def _epochs(self, store: RunStore, callbacks: Callbacks, stop: _Stop) -> list[dict[str, Any]]:
         """The records of all epochs."""
-        model, data, settings = self.stored.model, self.data, self.settings
+        model, data, settings, world = self.stored.model, self.data, self.settings, self.world
         learner = model.learner(settings.learning_rate, settings.clip)
         position = store.position(model, learner)
         callbacks.on_start(summarise(data, settings, model, len(position.records), self._teacher_names))
         focus = self._span_scores(store, callbacks.on_teacher, stop)
+        guidance = Guidance(data.train.parses, settings, focus)
         sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
         saved = time.monotonic()
 
         def on_step(now: Progress) -> None:
             nonlocal saved
             callbacks.on_progress(now)
-            if stop.requested or time.monotonic() - saved >= 60 * settings.checkpoint_minutes:
+            if position.batches == 1:
+                check_same_model(model, world)
+            stopping = stop.is_agreed()
+            if stopping or time.monotonic() - saved >= 60 * settings.checkpoint_minutes:
                 store.save(model, learner, position)
                 saved = time.monotonic()
-            stop.obey()
+            if stopping:
+                stop.obey()
 
         while not is_finished(position.records, settings):
-            train_epoch(model, learner, sentences, settings, position, on_step, focus)
+            try:
+                train_epoch(model, learner, sentences, settings, position, on_step, guidance, world)
+                check_same_model(model, world)
+            except LostProcessError:
+                store.save(model, learner, position)
+                stop.obey()
+                raise
             store.save(model, learner, position)  # before the dev set, which may take long
             self._finish_epoch(position, store, stop, focus)
             record = position.records[-1]
             position = position.next_epoch()
             store.save(model, learner, position)
             callbacks.on_epoch(record)
-            stop.obey()
+            if stop.is_agreed():
+                stop.obey()
         return position.records
 
     @property
@@ -239,7 +301,7 @@ class _Run:
             "epoch": position.epoch,
             "train_perplexity": seen if math.isfinite(seen) else None,
             "sentences_per_second": round(progress.sentences_per_second, 2),
-            **judge(self.stored.model, self.data, focus, stop.obey),
+            **self.world.found_by_first(lambda: self._judged(focus, stop)),
             "seconds": round(position.seconds + time.perf_counter() - started, 2),
         }
         if not math.isfinite(dev_measure(record)):
@@ -256,16 +318,25 @@ class _Run:
         position.records.append(record)
         store.record(position.records)
 
+    def _judged(self, focus: SpanScores | None, stop: _Stop) -> dict[str, Any]:
+        """By the dev set; in groups, its sums do not depend on the number of threads either."""
+        groups = self.settings.gradient_groups or 1
+        with in_fixed_pieces(groups) if groups > 1 else nullcontext():
+            return judge(self.stored.model, self.data, focus, stop.obey)
+
 
 class _Stop:
     """Asks, between two steps, whether to continue."""
 
-    def __init__(self, request: StopRequest, message: str) -> None:
-        self._request, self._message = request, message
+    def __init__(self, request: StopRequest, message: str, world: World) -> None:
+        self._request, self._message, self._world = request, message, world
 
-    @property
-    def requested(self) -> bool:
-        return self._request.signal is not None
+    def is_agreed(self) -> bool:
+        """Whether an end was requested in any process, so that all of them end after the same step."""
+        signals = self._world.gathered(torch.tensor(self._request.signal or 0))
+        if int(signals.max()) and self._request.signal is None:
+            self._request.ask(int(signals.max()))
+        return bool(signals.any())
 
     def obey(self) -> None:
         self._request.obey(self._message)

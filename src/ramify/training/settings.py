@@ -18,12 +18,15 @@ from ramify.corpus.tokenising import tokeniser
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES
 from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, setting
+from ramify.training.text_sizes import sizes_for_text
 
 PUNCTUATION = ("remove", "penn", "keep")
 FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """Settings that a resumed run may change; any other change would make it another run."""
-DEFAULT_BATCH = 4
+DEFAULT_BATCH = 8
+PUNCTUATION_PENALTY = 3.0
+"""In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees.md)"""
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
 MAX_BITS = 64
@@ -32,15 +35,21 @@ MAX_BITS = 64
 
 @dataclass(frozen=True)
 class Settings(ModelOptions):
-    """Options of the model and settings of the run; defaults are those of Yang, Zhao and Tu (2021)."""
+    """Options of the model and settings of the run.
+
+    Those marked `by_text` are, unless chosen, taken from `sizes_for_text` when the amount of text is known.
+    """
 
     model: str = setting("tn-pcfg", f"Model family: {', '.join(FAMILIES)}.")
     dropout: float = setting(0.0, "Dropout rate: share of symbols (grammars) or units (other models).")
     seed: int = setting(0, "Random seed; the same seed on the same machine gives the same model.")
-    epochs: int = setting(10, "Passes through the training sentences.")
-    batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.")
+    epochs: int = setting(10, "Passes through the training sentences.", by_text=True)
+    batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.", by_text=True)
     batch_tokens: int | None = setting(None, "Words per training step, instead of --batch-size \\[default: not used].")
-    learning_rate: float = setting(0.001, "Learning rate of Adam.")
+    gradient_groups: int | None = setting(
+        None, "Groups of a batch whose gradients are summed in a fixed order \\[default: 1; under torchrun 4]."
+    )
+    learning_rate: float = setting(0.002, "Learning rate of Adam.")
     decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
     max_length: int = setting(40, "Longest training sentence, in words; dev and test sentences can be longer.")
     curriculum: int | None = setting(
@@ -51,13 +60,18 @@ class Settings(ModelOptions):
         None,
         "Words seen fewer times become <unk> \\[default: 1; 2 for text if --vocabulary would keep every word].",
     )
-    patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.")
+    patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.", by_text=True)
     clip: float = setting(3.0, "Maximum norm of the gradient.")
     focus: float | None = setting(
         None, "Weight of the teachers' spans in training (beta) \\[default: 1 with teachers]."
     )
     focus_on: str = setting("posteriors", f"What to use from a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
+    punctuation_penalty: float | None = setting(
+        None,
+        "Penalty in training for constituents that cross punctuation; 0 trains on words alone \\[default: "
+        f"{PUNCTUATION_PENALTY:g} for grammars, else 0].",
+    )
     input: str = setting(
         "auto",
         "Format of DATA: text, brackets, conllu, jsonl, parquet, or auto, which detects it from the first lines.",
@@ -101,6 +115,7 @@ class Settings(ModelOptions):
             "epochs",
             "batch_size",
             "batch_tokens",
+            "gradient_groups",
             "vocabulary",
             "min_count",
         ):
@@ -129,6 +144,10 @@ class Settings(ModelOptions):
             raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
         if not 0 <= self.focus_decay < float("inf"):
             raise RamifyError(f"focus_decay is {self.focus_decay}, but must be at least 0.")
+        if not 0 <= (self.punctuation_penalty or 0.0) < float("inf"):
+            raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
+        if self.punctuation_penalty and not _learns_trees_from_words(self.model):
+            raise RamifyError(f"{self.model} has no span scores to penalise; leave out punctuation_penalty.")
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
@@ -150,6 +169,13 @@ class Settings(ModelOptions):
         }
         return family.arguments(changed | self.further_options, words)
 
+    @property
+    def crossing_penalty(self) -> float:
+        """Of constituents that cross punctuation, the default filled in."""
+        if self.punctuation_penalty is None:
+            return PUNCTUATION_PENALTY if _learns_trees_from_words(self.model) else 0.0
+        return self.punctuation_penalty
+
     def focus_in(self, epoch: int) -> float:
         """The strength of the focus in an epoch of a run that has teachers."""
         return (1.0 if self.focus is None else self.focus) * self.focus_decay ** (epoch - 1)
@@ -157,6 +183,11 @@ class Settings(ModelOptions):
     def longest_in(self, epoch: int) -> int | None:
         """The longest sentence to train on in an epoch; None without a curriculum."""
         return None if self.curriculum is None else self.curriculum + epoch - 1
+
+
+def _learns_trees_from_words(model: str) -> bool:
+    """Whether the objective of a family sums over trees with span scores, and not only those of its teachers."""
+    return FAMILIES[model].takes_span_scores and not FAMILIES[model].needs_teachers
 
 
 def _one_of(name: str, value: str, known: Any) -> None:
@@ -211,9 +242,14 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
 
 
 def load_settings(
-    config: str | Path | None, overrides: dict[str, Any], earlier: Settings | None = None, preset: str | None = None
+    config: str | Path | None,
+    overrides: dict[str, Any],
+    earlier: Settings | None = None,
+    preset: str | None = None,
+    sentences: int | None = None,
 ) -> Settings:
-    """Defaults, those of the family, a preset by its name, the TOML file, what was given by hand (None: not given).
+    """Defaults, those for a number of training `sentences`, those of the family, a preset by its name, the TOML file,
+    and `overrides` (None: not set).
 
     Each takes precedence over the ones before it.
 
@@ -228,7 +264,7 @@ def load_settings(
         chosen |= _sourced(_from_toml(Path(config)), str(config))
     chosen |= _sourced({name: value for name, value in overrides.items() if value is not None}, "settings")
     if earlier is None:
-        chosen = _family_defaults(chosen) | chosen
+        chosen = _family_defaults(chosen, sentences) | chosen
     settings = _with(earlier or Settings(), chosen)
     for name in (chosen.keys() | {"further_options"}) - FREE_TO_CHANGE if earlier else ():
         if getattr(earlier, name) != getattr(settings, name):
@@ -239,10 +275,19 @@ def load_settings(
     return settings
 
 
-def _family_defaults(chosen: dict[str, tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
+def recorded_settings(record: dict[str, Any]) -> Settings:
+    """The settings of an earlier run from its config; those that did not exist yet are as they were in effect."""
+    known = {"gradient_groups": 1, "punctuation_penalty": 0.0, **record}
+    if known.get("batch_tokens") is not None:
+        known.pop("batch_size", None)  # which was recorded at its default
+    return load_settings(None, known)
+
+
+def _family_defaults(chosen: dict[str, tuple[Any, str]], sentences: int | None) -> dict[str, tuple[Any, str]]:
     """Those of the family that was chosen; a batch is measured in sentences or in words, not in both."""
     model, _ = chosen.get("model", (Settings.model, ""))
-    defaults = FAMILIES[model].default_settings() if model in FAMILIES else {}
+    defaults = {} if sentences is None else sizes_for_text(model, sentences)
+    defaults |= FAMILIES[model].default_settings() if model in FAMILIES else {}
     if "batch_tokens" in chosen:
         defaults.pop("batch_size", None)
     return _sourced(defaults, model)

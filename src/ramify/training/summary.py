@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.corpus.cleaning import ALL_WORDS
@@ -12,6 +12,7 @@ from ramify.models import Model
 from ramify.parser.predictions import evaluate
 from ramify.training.data import Data
 from ramify.training.settings import Settings
+from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
 
 WORDS_PER_PRETERMINAL = 300
 """With fewer training words for each preterminal, more symbols seldom help; docs/usage.md gives the figures."""
@@ -51,6 +52,10 @@ class Summary:
     epochs: int
     epochs_done: int
     """By an earlier run that this one resumes"""
+    recommended: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that are those recommended for the amount of text"""
+    breaks: int = 0
+    """Places between training words where punctuation stood that constituents should not cross; 0 if they may"""
     teachers: tuple[str, ...] = ()
     """The parsers that a focused run follows"""
     focus: float | None = None
@@ -64,13 +69,22 @@ class Summary:
     @property
     def notes(self) -> list[str]:
         """What may be wrong with the text."""
-        notes = [self._advice_on_symbols()]
+        notes = [self._advice_on_symbols(), self._advice_on_text()]
         if self.dev_unknown.unknown and not self.unknown.unknown:
             notes.append(
                 "no word of the training text is unknown, so the grammar cannot learn where unknown words occur; "
                 "with --min-count 2, words seen once become unknown."
             )
         return [note for note in notes if note is not None]
+
+    def _advice_on_text(self) -> str | None:
+        """What to expect of one grammar that learns from little text; None where there is enough, or teachers."""
+        if self.used >= FEW_SENTENCES or self.teachers or not self.has_likelihood:
+            return None
+        return (
+            f"trees learnt from {self.used:,} sentences are often wrong; `ramify focus` learns better ones from the "
+            f"same text, and more text helps most (from about {FEW_SENTENCES:,} sentences on)."
+        )
 
     def _advice_on_symbols(self) -> str | None:
         """What to do where there is too little text for the number of symbols; None where there is enough."""
@@ -87,7 +101,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a run; the trees of the dev set are only reported, they choose nothing."""
+    """The result of a run; scores against dev trees are reported, but do not choose the model."""
 
     best_epoch: int
     """The epoch that was kept"""
@@ -134,6 +148,12 @@ def summarise(
         has_likelihood=grammar.has_likelihood,
         epochs=settings.epochs,
         epochs_done=epochs_done,
+        recommended={
+            name: value
+            for name, value in sizes_for_text(settings.model, len(data.train)).items()
+            if getattr(settings, name) == value
+        },
+        breaks=sum(len(parse.breaks) for parse in data.train.parses) if settings.crossing_penalty else 0,
         teachers=teachers,
         focus=settings.focus_in(1) if teachers and not grammar.needs_teachers else None,
     )

@@ -14,9 +14,8 @@ from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.experiment import _files, settings_of
 from ramify.lab.plan.experiment_file import presets, read_plan
 from ramify.lab.results.schema import as_record
-from ramify.lab.run.data_check import check_data
 from ramify.lab.run.runner import run_experiment, survey
-from ramify.lab.run.scoring import gold_of
+from ramify.lab.run.scoring import check_data, gold_of
 from ramify.lab.run.status import Status
 from ramify.lab.run.worker_process import Job
 from ramify.training.data import prepare

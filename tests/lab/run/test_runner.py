@@ -39,18 +39,20 @@ def states(statuses) -> dict[str, str]:
     return {status.name: status.state for status in statuses}
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session")
+def finished(made_once) -> Path:
     """A folder with the experiment WHOLE, done, in `out`: a grammar, a student focused on it, and their average."""
-    place = tmp_path_factory.mktemp("experiment")
-    order = []
-    statuses = run_experiment(
-        read_plan(write_experiment(place, WHOLE)), place / "out", jobs=2,
-        on_change=lambda status, event: order.append(status.name) if event["event"] == "finished" else None,
-    )  # fmt: skip
-    assert set(states(statuses).values()) == {"finished"}
-    (place / "order.json").write_text(json.dumps(order))
-    return place
+
+    def run(place: Path) -> None:
+        order = []
+        statuses = run_experiment(
+            read_plan(write_experiment(place, WHOLE)), place / "out", jobs=2,
+            on_change=lambda status, event: order.append(status.name) if event["event"] == "finished" else None,
+        )  # fmt: skip
+        assert set(states(statuses).values()) == {"finished"}
+        (place / "order.json").write_text(json.dumps(order))
+
+    return made_once("experiment", run)
 
 
 @pytest.fixture
@@ -345,13 +347,13 @@ def test_processes_that_are_left_alone_end_and_hold_the_lock_until_then(tmp_path
     assert not [*out.rglob("failed.json")]
 
 
-def test_the_command_line(finished):
-    path, out = finished / "tiny.toml", finished / "out"
+def test_the_command_line(copied):
+    path, out = copied / "tiny.toml", copied / "out"
     result = ramify("experiment", path, "--out", out)
     assert result.returncode == 0
     assert "4 jobs: 4 finished" in result.stdout
     assert "ramify report" in result.stderr
-    dry = ramify("experiment", path, "--dry-run", "--data", f"small={finished / 'treebank'}")
+    dry = ramify("experiment", path, "--dry-run", "--data", f"small={copied / 'treebank'}")
     assert "4 jobs: 4 waiting" in dry.stdout
     assert ramify("experiment", "main", "--show").stdout.startswith("# The paper's main table")
     for arguments, message in (

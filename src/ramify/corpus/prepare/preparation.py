@@ -1,4 +1,4 @@
-"""Preparing a treebank: find its files, read them, remove traces, write the splits and how they came about."""
+"""Preparing a treebank: find its files, read them, remove traces, write the splits and a record of the conversion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ramify.version import VERSION
 
 @dataclass(frozen=True)
 class Prepared:
-    """What was done."""
+    """The result of a preparation."""
 
     splits: dict[str, SplitCounts]
     word_rule: WordRule

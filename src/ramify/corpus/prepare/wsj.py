@@ -15,7 +15,7 @@ _FILE = re.compile(r"wsj_(?P<section>\d\d)\d\d\.mrg", re.IGNORECASE)
 
 
 def find_wsj(path: Path, out: Path) -> Source:
-    """The files `wsj_SSNN.mrg` below `path`: one folder a section, as LDC ships them, or all in one folder."""
+    """The files `wsj_SSNN.mrg` below `path`: one folder per section, as LDC ships them, or all in one folder."""
     found = find_files(path, _FILE, without=out)
     if not found:
         raise RamifyError(f"{path}: contains no files such as wsj_0200.mrg; give the folder with the .mrg files.")

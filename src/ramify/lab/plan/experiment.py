@@ -64,7 +64,7 @@ class DataSet:
         return {name: _checksum(path) for name, path in (self.files or {}).items()}
 
     def as_record(self) -> DataRecord:
-        """For the plan of an experiment; of the folder only its name, because the rest is private."""
+        """For the plan of an experiment; only the name of the folder, because its path is private."""
         source = BUILT_IN if self.files is None else self.files["train"].parent.name
         return DataRecord(source, self.checksums, self.words, self.scored)
 

@@ -29,6 +29,7 @@ from ramify.lab.plan.toml_file import (
 from ramify.lab.results.schema import Group, Run, run_name
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
+from ramify.training.text_sizes import sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
 DECODERS = ("mbr",)
@@ -47,6 +48,12 @@ class Grammars:
         """The settings of one of them."""
         return load_settings(None, self.settings | {"seed": seed})
 
+    def for_text(self, sentences: int) -> Grammars:
+        """With the sizes that suit this many training sentences, where nobody chose others."""
+        sized = load_settings(None, self.settings, sentences=sentences)
+        names = sizes_for_text(sized.model, sentences).keys() - ({"batch_size"} if sized.batch_tokens else set())
+        return replace(self, settings=self.settings | {name: getattr(sized, name) for name in sorted(names)})
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -61,6 +68,11 @@ class Recipe:
     def runs(self) -> int:
         """How many grammars are trained."""
         return sum(len(each.seeds) for each in self.teachers) + self.rounds * len(self.student.seeds)
+
+    def for_text(self, sentences: int) -> Recipe:
+        """With the sizes that suit this many training sentences, where the recipe chooses none."""
+        teachers = tuple(each.for_text(sentences) for each in self.teachers)
+        return Recipe(teachers, self.student.for_text(sentences), self.rounds)
 
     def smaller(self, teachers: int, students: int, rounds: int, epochs: int) -> Recipe:
         """The same with fewer seeds and rounds, and at most this many epochs; a kind of teacher keeps one seed."""

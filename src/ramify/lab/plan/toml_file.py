@@ -92,7 +92,7 @@ def _in_words(message: str) -> str:
 
 
 def describe_unknown(name: str, known: Collection[str]) -> str:
-    """What to say about a name that is not known: the one that was meant, or all there are."""
+    """An explanation of an unknown name: a similar known name, or a list of all."""
     close = difflib.get_close_matches(name, known, 1)
     everything = ", ".join(known) or "none"
     if len(everything) > LONGEST_LIST:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ramify.lab.report.exhibit import Exhibit, Row, Table, title_for
 from ramify.lab.results.schema import Result
 
 DECODERS = {"mbr": "MBR", "viterbi": "Viterbi"}
@@ -73,6 +74,21 @@ def provenance(results: Sequence[Result]) -> list[str]:
     ]
     machines = dict.fromkeys(r.hardware for r in results if not r.is_baseline)
     return [*notes, *([f"Hardware: {'; '.join(machines)}."] if machines else [])]
+
+
+def model_table(
+    kind: str,
+    title: str,
+    heads: Sequence[str],
+    found: Mapping[tuple[str, str], Sequence[Result]],
+    row: Callable[[str, Sequence[Result]], Row],
+) -> Exhibit:
+    """A table with a row for each model, in one part per data set, from results by data set and model."""
+    parts: dict[str, list[Row]] = {}
+    for (data, model), results in found.items():
+        parts.setdefault(data, []).append(row(model, results))
+    notes = provenance([result for results in found.values() for result in results])
+    return Exhibit(kind, (), title_for(title, parts), notes, Table(heads, parts))
 
 
 def seeds_note(results: Iterable[Result]) -> list[str]:

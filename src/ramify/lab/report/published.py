@@ -48,7 +48,7 @@ class Treebank(Struct, frozen=True):
 
 
 class Published(Struct, frozen=True):
-    """All of it."""
+    """All published figures."""
 
     sources: dict[str, str]
     treebanks: dict[str, Treebank]
@@ -107,5 +107,5 @@ class Published(Struct, frozen=True):
 
 @cache
 def published() -> Published:
-    """As it lies in the package."""
+    """The figures in the package."""
     return msgspec.toml.decode(files("ramify.lab.report").joinpath("published.toml").read_bytes(), type=Published)

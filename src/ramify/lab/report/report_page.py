@@ -38,7 +38,7 @@ class Texts(Struct):
 
 @cache
 def texts() -> Texts:
-    """As they lie in the package."""
+    """The texts in the package."""
     return msgspec.toml.decode(files("ramify.lab.report").joinpath("texts.toml").read_bytes(), type=Texts)
 
 

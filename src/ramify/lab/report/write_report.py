@@ -1,4 +1,4 @@
-"""The whole report: results collected, put into sections, drawn and written."""
+"""The whole report: collect results, make sections, draw figures, write files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_FIGURES = (
 
 @dataclass(frozen=True)
 class Report:
-    """What was made."""
+    """What a report consists of."""
 
     page: Path
     results: int

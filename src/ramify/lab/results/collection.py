@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -97,6 +97,11 @@ class Collection:
         chosen = next(iter(decoders_of(found)), None)
         return sorted((r for r in found if r.decoder == chosen), key=lambda r: (r.seed is None, r.seed or 0))
 
+    def by_model(self, results: Callable[[str, str], list[Result]]) -> dict[tuple[str, str], list[Result]]:
+        """What `results` gives for each data set and model; those without any are left out."""
+        pairs = ((data, model) for data in self.datasets for model in self.models(data))
+        return {pair: found for pair in pairs if (found := results(*pair))}
+
     def baselines(self, data: str) -> list[Result]:
         """Those of one treebank, in their usual order."""
         found = [r for r in self.results if r.is_baseline and r.data == data]
@@ -150,7 +155,7 @@ def decoders_of(results: Iterable[Result]) -> list[str]:
 
 
 def choose_run(runs: Sequence[Result]) -> Result:
-    """The one with the best dev likelihood, as nobody without trees could choose better; else the first."""
+    """The run with the best dev likelihood, which needs no trees; without likelihoods the first."""
     return min(runs, key=lambda r: float("inf") if r.dev_perplexity is None else r.dev_perplexity)
 
 

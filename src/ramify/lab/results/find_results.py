@@ -114,7 +114,7 @@ def _state(run: Path, where: str, lacking: list[str]) -> Problem:
 
 
 def _is(path: Path, kind: Callable[[Path], bool]) -> bool:
-    """`Path.is_file` or `Path.is_dir`, also in a folder that nobody may read."""
+    """`Path.is_file` or `Path.is_dir`, also in a folder without read permission."""
     try:
         return kind(path)
     except OSError:

@@ -110,7 +110,7 @@ class Group(Struct, frozen=True):
 
 
 class DataRecord(Struct, frozen=True):
-    """Which data an experiment was begun with; of its folder only the name, because the rest is private."""
+    """The data of an experiment; only the name of the folder, because its path is private."""
 
     source: str
     sha256: dict[str, str]

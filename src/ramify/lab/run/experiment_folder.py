@@ -25,7 +25,7 @@ from ramify.lab.results.schema import (
     read_record,
 )
 from ramify.storage.files import folder_contents, remove_unfinished, write_json
-from ramify.training.settings import FREE_TO_CHANGE, load_settings
+from ramify.training.settings import FREE_TO_CHANGE, recorded_settings
 
 LOCK_PATIENCE = 10.0
 """Seconds in which the processes of an experiment that was killed save their runs and end."""
@@ -97,7 +97,7 @@ def _check_same_run(folder: Path, run: Run, threads: int) -> None:
         return
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        before, then = load_settings(None, dict(config["settings"])), config["threads"]
+        before, then = recorded_settings(dict(config["settings"])), config["threads"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError, RamifyError) as error:
         raise RamifyError(f"{folder}: holds no run that can be resumed; give another --out.") from error
     for name in run.settings.keys() - FREE_SETTINGS:

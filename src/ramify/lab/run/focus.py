@@ -26,6 +26,7 @@ from ramify.lab.run.worker_process import Event, cores
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.files import write_json
 from ramify.storage.model_files import checksum
+from ramify.training.data import prepare
 
 RECIPE, MODEL = "recipe.json", "model"
 HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
@@ -73,16 +74,23 @@ def prepare_focus(
     if (out / RECIPE).exists():
         chosen = recipe_from(read_record(out / RECIPE, RecipeRecord).recipe, str(out / RECIPE), {})
         lines = (f"Continues the recipe in {out}: {chosen.described()}.",)
-        if recipe is not None and read_recipe(recipe, settings) != chosen and minutes is None:
+        if recipe is not None and minutes is None and _recipe_for(found, recipe, settings) != chosen:
             raise RamifyError(f"{out}: was begun with another recipe; give the same one, or another --out.")
     else:
-        chosen = read_recipe(recipe, settings)
+        chosen = _recipe_for(found, recipe, settings)
         expected = ""
         if minutes is not None:
             chosen, needed = fitting_recipe(chosen, found, minutes, jobs or cores())
             expected = f"; expected to take about {needed:.0f} minutes" if needed >= 1 else "; a minute at most"
         lines = (f"Recipe: {chosen.described()}{expected}.",)
     return PlannedFocus(chosen, found, plan_of(chosen, found), out, lines)
+
+
+def _recipe_for(data: DataSet, recipe: str | None, settings: Mapping[str, Any]) -> Recipe:
+    """The recipe with sizes that suit the amount of text."""
+    chosen = read_recipe(recipe, settings)
+    prepared = prepare(data.split("train"), data.split("dev"), chosen.student.with_seed(0))
+    return chosen.for_text(len(prepared.train))
 
 
 def run_focus(

@@ -15,7 +15,7 @@ from ramify.errors import RamifyWarning, Stopped
 from ramify.lab.plan.experiment import Plan
 from ramify.lab.results.result_paths import BASELINES
 from ramify.lab.run import experiment_folder as folder
-from ramify.lab.run.data_check import check_data
+from ramify.lab.run.scoring import check_data
 from ramify.lab.run.status import Status
 from ramify.lab.run.worker_process import ENDED, AnyWorker, Event, Job, Worker, cores, explain
 from ramify.storage.locks import locked_folder

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+import warnings
+from collections.abc import Collection, Sequence
 from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,14 +17,17 @@ from ramify.corpus.cleaning import WordRule
 from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import Corpus, read_sentences
 from ramify.corpus.sentence import Sentence
+from ramify.errors import RamifyWarning
 from ramify.evaluation.baselines import baseline_predictions
 from ramify.evaluation.evaluation import mean_of_runs, score
 from ramify.evaluation.gold import Gold, Prediction, load_gold
 from ramify.evaluation.induced import count_induced
 from ramify.evaluation.spans import count_spans
-from ramify.lab.plan.experiment import DataSet
+from ramify.lab.plan.experiment import DataSet, Plan, settings_of
 from ramify.lab.results.schema import FORMAT, Induced, Machine, Result, Run
 from ramify.lab.run.experiment_folder import epochs_done
+from ramify.lab.run.status import Status
+from ramify.training.data import prepare
 from ramify.version import VERSION
 
 if TYPE_CHECKING:
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 def model_result(
     parser: TreeParser, gold: Gold | None, data: DataSet, run: Run, decoder: str, training: dict[str, Any]
 ) -> Result:
-    """Everything about the parses of a model, or of an average, by one decoder; `training` is how it came about.
+    """Everything about the parses of a model, or of an average, by one decoder; `training` describes its training.
 
     Without gold trees there are no scores.
     """
@@ -93,10 +97,28 @@ def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
     return load_gold(trees, rule)
 
 
+def check_data(plan: Plan, statuses: Collection[Status]) -> None:
+    """Read all data of unfinished runs as the runs will, so that errors are found before the first run starts."""
+    unfinished = {status.name for status in statuses if status.state != "finished"}
+    seen = set()
+    for run in plan.runs.values():
+        data = plan.data[run.data]
+        if run.name not in unfinished or run.settings is None or data.files is None:
+            continue
+        settings = settings_of(run)
+        reading = (run.data, settings.words, settings.punctuation, settings.max_length, settings.min_count)
+        if reading not in seen:  # what decides which sentences there are
+            seen.add(reading)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RamifyWarning)  # the runs will report
+                prepared = prepare(data.split("train"), data.split("dev"), settings)
+                if data.is_scored:
+                    gold_of(data, prepared.word_rule)
+
+
 def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[str, Any]:
     """How far the members of an average agree on the dev sentences, which are those of the first member's training."""
     from ramify.storage.model_files import read_config
-    from ramify.training.data import prepare
     from ramify.training.settings import load_settings
 
     settings = load_settings(None, dict(read_config(member)["settings"]))

@@ -63,7 +63,7 @@ def _send(events: IO[str], event: dict[str, Any]) -> None:
         events.write(json.dumps(event) + "\n")
         events.flush()
     except OSError:
-        pass  # nobody listens any more, and the end is near
+        pass  # the parent has ended, and this process will too
 
 
 def work(job: Job, report: Report) -> int:

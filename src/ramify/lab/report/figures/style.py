@@ -105,7 +105,7 @@ def shorten_name(name: str, longest: int = 28) -> str:
 
 
 def means(values: Sequence[Spread | None]) -> list[float]:
-    """What is missing leaves a gap."""
+    """The means; missing values leave a gap."""
     return [float("nan") if value is None else value.mean for value in values]
 
 
@@ -126,7 +126,7 @@ class Drawing:
 
 
 def render_figure(figure: Any, name: str, title: str) -> Drawing:
-    """The same results give the same bytes, so that there is no date in them."""
+    """A figure as SVG and PNG, without a date, so that the same results give the same bytes."""
     import matplotlib as mpl
 
     svg, png = io.StringIO(), io.BytesIO()

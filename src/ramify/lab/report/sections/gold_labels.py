@@ -11,10 +11,10 @@ from typing import Any
 
 from ramify.evaluation.induced import label_entropy, purity, transpose_alignment
 from ramify.evaluation.subtypes import MIN_COUNT
-from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, title_for
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number
 from ramify.lab.report.figures.plots import draw_dots, draw_heat_map, draw_lengths
 from ramify.lab.report.figures.style import Systems
-from ramify.lab.report.notes import decoder_name, decoder_note, provenance
+from ramify.lab.report.notes import decoder_name, decoder_note, model_table, provenance
 from ramify.lab.report.published import published
 from ramify.lab.results.collection import Collection, Unit, choose_run
 from ramify.lab.results.schema import Induced, Result, Spread, spread
@@ -139,13 +139,15 @@ SUBTYPES = 6
 
 def induced(study: Collection) -> Section:
     """A table of purity over all models, then a heat map and the subtypes of each model's chosen run."""
-    found = {
-        (data, model): of
-        for data in study.datasets
-        for model in study.models(data)
-        if (of := [r for r in study.of(data, model) if r.induced and r.induced.alignment and r.induced.usage])
-    }
-    exhibits = [_purity(found)] if found else []
+    found = study.by_model(
+        lambda data, model: [r for r in study.of(data, model) if r.induced and r.induced.alignment and r.induced.usage]
+    )
+    heads = (
+        "model", "seeds", "nonterminals used", "H(label | nonterminal)", "purity, %", "pure nonterminals",
+        "constituents of these, %",
+    )  # fmt: skip
+    title = "Nonterminals that stand for single labels"
+    exhibits = [model_table("purity", title, heads, found, _purity_row)] if found else []
     for (data, _), of in found.items():
         run = choose_run(of)
         chosen = "the one" if len(of) == 1 else "of the best dev likelihood"
@@ -177,27 +179,18 @@ def heat_map_values(of: Induced, frequency: dict[str, int]) -> tuple[list[str], 
     return list(rows), symbols, [[counts[s] / counts.total() for s in symbols] for counts in rows.values()]
 
 
-def _purity(found: dict[tuple[str, str], list[Result]]) -> Exhibit:
-    parts: dict[str, list[Row]] = {}
-    for (data, model), of in found.items():
-        each = [r.induced for r in of if r.induced]
-        pure = [pure_symbols(one) for one in each]
-        row = (
-            model,
-            Number(len(each), digits=0),
-            mean(spread(len(one.usage) for one in each)),
-            mean(spread(label_entropy(one.alignment) for one in each), 2),
-            mean(spread(100 * purity(one.alignment) for one in each)),
-            mean(spread(count for count, _ in pure)),
-            mean(spread(share for _, share in pure)),
-        )
-        parts.setdefault(data, []).append(row)
-    heads = (
-        "model", "seeds", "nonterminals used", "H(label | nonterminal)", "purity, %", "pure nonterminals",
-        "constituents of these, %",
-    )  # fmt: skip
-    title = title_for("Nonterminals that stand for single labels", parts)
-    return Exhibit("purity", (), title, provenance([r for of in found.values() for r in of]), Table(heads, parts))
+def _purity_row(model: str, results: Sequence[Result]) -> Row:
+    each = [r.induced for r in results if r.induced]
+    pure = [pure_symbols(one) for one in each]
+    return (
+        model,
+        Number(len(each), digits=0),
+        mean(spread(len(one.usage) for one in each)),
+        mean(spread(label_entropy(one.alignment) for one in each), 2),
+        mean(spread(100 * purity(one.alignment) for one in each)),
+        mean(spread(count for count, _ in pure)),
+        mean(spread(share for _, share in pure)),
+    )
 
 
 def _of_run(run: Result, notes: list[str], folded: bool) -> list[Exhibit]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from ramify.evaluation.spans import CONVENTIONS
-from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number, title_for
+from ramify.lab.report.exhibit import Exhibit, Number, Row, Section, Table, mean, number
 from ramify.lab.report.figures.plots import Curves, draw_curves, draw_symbols
 from ramify.lab.report.figures.style import Systems
-from ramify.lab.report.notes import bound_note, decoder_note, provenance, vocabulary_note
+from ramify.lab.report.notes import bound_note, decoder_note, model_table, provenance, vocabulary_note
 from ramify.lab.results.collection import Collection, Unit, perplexity_of
 from ramify.lab.results.schema import Result, spread
 
@@ -101,46 +101,35 @@ def _all_but_preterminals(result: Result) -> Hashable:
 
 def cost(study: Collection) -> Section:
     """Time per epoch, parameters and memory of every model."""
-    parts: dict[str, list[Row]] = {}
-    shown: list[Result] = []
-    for data in study.datasets:
-        for model in study.models(data):
-            # One result per seed: what training took does not depend on the decoder.
-            of = list({r.seed: r for r in study.all_of(data, model)}.values())
-            if any(r.parameters or r.seconds_per_epoch or r.peak_memory_mb for r in of):
-                shown += of
-                parts.setdefault(data, []).append(_cost_row(model, of))
-    if not parts:
-        return Section("cost", [])
-    heads = [
-        "model", "seeds", "parameters, millions", "seconds an epoch", "epochs", "peak memory, MB", "hardware"
-    ]  # fmt: skip
-    if len({r.hardware for r in shown}) == 1:  # which is in a note
-        heads, parts = heads[:-1], {data: [row[:-1] for row in rows] for data, rows in parts.items()}
-    title = title_for("Time, parameters and memory", parts)
-    return Section("cost", [Exhibit("cost", (), title, provenance(shown), Table(heads, parts))])
+
+    def measured(data: str, model: str) -> list[Result]:
+        # One result per seed: what training took does not depend on the decoder.
+        found = list({r.seed: r for r in study.all_of(data, model)}.values())
+        return found if any(r.parameters or r.seconds_per_epoch or r.peak_memory_mb for r in found) else []
+
+    found = study.by_model(measured)
+    heads = ["model", "seeds", "parameters, millions", "seconds an epoch", "epochs", "peak memory, MB", "hardware"]
+    # A note names the hardware if it is the same everywhere.
+    columns = len(heads) - (len({r.hardware for of in found.values() for r in of}) == 1)
+    table = partial(model_table, "cost", "Time, parameters and memory", heads[:columns], found)
+    return Section("cost", [table(lambda model, of: _cost_row(model, of)[:columns])] if found else [])
 
 
 def use_of_symbols(study: Collection) -> Section:
     """Symbols used, and how alike their rules are, where that is known."""
-    parts: dict[str, list[Row]] = {}
-    shown: list[Result] = []
-    for data in study.datasets:
-        for model in study.models(data):
-            of = [result for result in study.of(data, model) if result.scores.rule_cosine is not None]
-            if of:
-                shown += of
-                used = spread(use.used for r in of if (use := r.scores.nonterminals_used))
-                cosine = spread(r.scores.rule_cosine for r in of)
-                parts.setdefault(data, []).append((model, Number(len(of), digits=0), mean(used), mean(cosine, 3)))
-    if not parts:
-        return Section("use-of-symbols", [])
-    table = Table(["model", "seeds", "nonterminals used", "rule cosine"], parts)
-    title = title_for("Use of symbols", parts)
-    return Section("use-of-symbols", [Exhibit("use-of-symbols", (), title, provenance(shown), table)])
+
+    def row(model: str, of: Sequence[Result]) -> Row:
+        used = spread(use.used for r in of if (use := r.scores.nonterminals_used))
+        return model, Number(len(of), digits=0), mean(used), mean(spread(r.scores.rule_cosine for r in of), 3)
+
+    found = study.by_model(lambda data, model: [r for r in study.of(data, model) if r.scores.rule_cosine is not None])
+    heads = ("model", "seeds", "nonterminals used", "rule cosine")
+    return Section(
+        "use-of-symbols", [model_table("use-of-symbols", "Use of symbols", heads, found, row)] if found else []
+    )
 
 
-def _cost_row(model: str, of: list[Result]) -> Row:
+def _cost_row(model: str, of: Sequence[Result]) -> Row:
     parameters = next((r.parameters for r in of if r.parameters), None)
     return (
         model,

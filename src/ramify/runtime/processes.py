@@ -1,0 +1,190 @@
+"""The processes of one training job, as torchrun starts them: who they are and what they exchange.
+
+Without torchrun there is one process, which has nothing to exchange. Objects are never pickled: processes exchange
+tensors and bytes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from ramify.errors import RamifyError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PATIENCE = timedelta(hours=24)
+"""How long to wait for another process: the first one may evaluate, or ask teachers, for hours. That a process has
+ended is noticed at once."""
+_FAILURES = "ramify/failures"
+
+
+class LostProcessError(RamifyError):
+    """Another process of the job has ended."""
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among all processes of the job; every method but `share` must be called by all of them."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    """Among the processes of this machine"""
+    restarts: int = 0
+    """How often torchrun may restart the job"""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process prints, and writes files."""
+        return self.rank == 0
+
+    def share(self, items: int, rank: int | None = None) -> tuple[int, int]:
+        """The first item of a process, this one by default, and the first one after its last."""
+        rank = self.rank if rank is None else rank
+        return items * rank // self.size, items * (rank + 1) // self.size
+
+    def bytes_of_first(self, content: bytes) -> bytes:
+        """What the first process gives."""
+        if self.size == 1:
+            return content
+        import torch
+        from torch import distributed
+
+        with _connected():
+            size = torch.tensor([len(content)])
+            distributed.broadcast(size, 0)
+            if not int(size):
+                return b""
+            same = torch.frombuffer(bytearray(content), dtype=torch.uint8) if self.is_first else None
+            same = torch.empty(int(size), dtype=torch.uint8) if same is None else same
+            distributed.broadcast(same, 0)
+        return same.numpy().tobytes()
+
+    def found_by_first(self, find: Callable[[], Any]) -> Any:
+        """What `find` returns in the first process, where alone it is called, in terms of JSON."""
+        if self.size == 1:
+            return find()
+        return json.loads(self.bytes_of_first(json.dumps(find()).encode() if self.is_first else b""))
+
+    def gathered(self, tensor: Tensor) -> Tensor:
+        """(size, ...) the tensors of all processes, which have the same shape."""
+        if self.size == 1:
+            return tensor[None]
+        from torch import distributed
+
+        result = tensor.new_empty(self.size, *tensor.shape)
+        with _connected():
+            distributed.all_gather(list(result), tensor.contiguous())
+        return result
+
+    def exchanged(self, rows: Tensor) -> Tensor:
+        """(size, ...) where row r of each process is for process r: the rows that are for this one."""
+        if self.size == 1:
+            return rows
+        import torch
+        from torch import distributed
+
+        result = torch.empty_like(rows)
+        with _connected():
+            distributed.all_to_all_single(result, rows)
+        return result
+
+
+ALONE = World()
+
+
+def is_launched() -> bool:
+    """Whether torchrun started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and "RANK" in os.environ
+
+
+def launched_rank() -> int:
+    """The number of this process among those that torchrun started, before it has joined them; else 0."""
+    return int(os.environ["RANK"]) if is_launched() else 0
+
+
+def joined() -> World:
+    """The processes that torchrun started, once all of them are here; one process without torchrun."""
+    if not is_launched():
+        return ALONE
+    import torch
+    from torch import distributed
+
+    if not distributed.is_initialized():
+        nccl = torch.cuda.is_available() and distributed.is_nccl_available()
+        try:
+            with _default_signals():
+                distributed.init_process_group("cpu:gloo,cuda:nccl" if nccl else "gloo", timeout=PATIENCE)
+        except (RuntimeError, ValueError) as error:
+            raise RamifyError(
+                f"The processes of this job cannot reach each other ({_first_line(error)}); check the options of "
+                "torchrun and, for several machines, GLOO_SOCKET_IFNAME."
+            ) from error
+        atexit.register(_leave)
+    return World(
+        distributed.get_rank(),
+        distributed.get_world_size(),
+        int(os.environ.get("LOCAL_RANK", "0")),
+        int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")),
+    )
+
+
+@contextmanager
+def _default_signals() -> Iterator[None]:
+    """A signal ends the process at once: Python's handlers do not run while it waits for others in compiled code."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave() -> None:
+    from torch import distributed
+
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
+def is_first_failure() -> bool:
+    """Whether no other process of the job has failed yet; the first to fail says why, and the others are silent."""
+    if not is_launched():
+        return True
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    with suppress(RuntimeError, ValueError, KeyError):
+        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=3))
+        return bool(store.add(f"{_FAILURES}/{attempt}", 1) == 1)
+    return True
+
+
+@contextmanager
+def _connected() -> Iterator[None]:
+    """Says in one sentence that a process is gone, which backends report in many ways."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LostProcessError(
+            "Another process of this job has ended or cannot be reached; see its message, if there is one, and "
+            "resume the run."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
