@@ -342,6 +342,9 @@ def test_a_result_needs_a_file(text):
     result = ramify("parse", "-m", MODEL, text, "--engine", "ray")
     assert result.returncode == 2
     assert "give its name with --out" in result.stderr
+    result = ramify("parse", "-m", MODEL, "--engine", "ray", "--out", text.with_name("out.txt"), given="a dog\n")
+    assert result.returncode == 2
+    assert "standard input and pipes have none; give a file" in result.stderr
 
 
 def test_a_wrong_column_is_not_a_bad_row(tmp_path, rows):

@@ -61,12 +61,14 @@ def check_local(**given: Any) -> None:
             raise RamifyError(f"--{name.replace('_', '-')} works only with --engine ray; add it, or leave this out.")
 
 
-def check_blocks(format: str, decoder: str, trees: Any, constraints: str | None, out: Path | None) -> Path:
+def check_blocks(file: Path, format: str, decoder: str, trees: Any, constraints: str | None, out: Path | None) -> Path:
     """Refuse what cannot be parsed in blocks; gives the place of the result."""
     from ramify.cluster.job import SUFFIXES
 
     wrong = None
-    if format not in SUFFIXES:
+    if not file.is_file():
+        wrong = "standard input and pipes have none; give a file"
+    elif format not in SUFFIXES:
         wrong = f"--format {format} is one document; choose one of {', '.join(SUFFIXES)}"
     elif decoder == "sample":
         wrong = "samples depend on earlier sentences; choose another --decoder"

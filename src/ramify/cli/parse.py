@@ -170,7 +170,7 @@ def parse(
         raise RamifyError("--keep works only for formats with columns; add --format json or --format parquet.")
     _check_best(best, format, posteriors, branching_prior)
     if engine == "ray":
-        out = check_blocks(format, decoder, trees, constraints, out)
+        out = check_blocks(file, format, decoder, trees, constraints, out)
     else:
         cpus = cpus_per_worker if cpus_per_worker != 1 else None
         check_local(
