@@ -16,9 +16,9 @@ from tests.structures.random_rules import random_dense_rules, random_rules
 
 SCRIPT = """
 import torch
-from ramify.runtime.compilation import tell_of_compilation
+from ramify.runtime.compilation import on_compilation
 from ramify.decoding.best_trees import best_trees
-tell_of_compilation(print)
+on_compilation(print)
 best_trees(torch.rand(2, 5, 5), torch.tensor([4, 3]))
 best_trees(torch.rand(2, 5, 5, dtype=torch.float64), torch.tensor([4, 3]))
 """

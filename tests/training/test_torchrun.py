@@ -120,14 +120,15 @@ def test_other_data_in_one_process_is_refused(text, tmp_path):
     [
         (("--preterminals", "none"), (), "'none' is not a valid"),
         (("--gradient-groups", "1"), (), "gradient_groups is 1, but there are 2 processes"),
-        ((), ("--max-restarts=2",), "add --resume"),
+        ((), ("--max-restarts=1",), "add --resume"),
         (("--learning-rate", "1e30", "--clip", "1e30"), (), "Training diverged in epoch 1"),
     ],
 )
 def test_a_mistake_of_all_processes_is_one_sentence(text, tmp_path, arguments, options, message):
     result = torchrun(2, text, "--out", "run", *OPTIONS, *arguments, options=options, cwd=tmp_path)
     assert result.returncode != 0
-    assert result.stderr.count(message) == 1, result.stderr
+    # Which torchrun restarts like any failure.
+    assert result.stderr.count(message) == (2 if options else 1), result.stderr
 
 
 @pytest.mark.slow

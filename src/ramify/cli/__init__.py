@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import io
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -27,6 +27,8 @@ from ramify.cli import ensemble, serve, experiment, report, bench, demo  # noqa:
 # isort: on
 
 state = {"debug": False}
+WAIT_FOR_FIRST = 10.0
+"""Seconds"""
 
 
 @app.callback(invoke_without_command=True)
@@ -58,9 +60,19 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """For all processes of a job but the first: what they would print, usage errors too, the first prints."""
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        yield
+    """For all processes of a job but the first, which prints the same.
+
+    After a wrong option the first process prints why and ends the job; only if it does not, this one does so.
+    """
+    printed = io.StringIO()
+    try:
+        with redirect_stdout(printed), redirect_stderr(printed):
+            yield
+    except SystemExit as end:
+        if end.code:
+            time.sleep(WAIT_FOR_FIRST)
+            sys.stderr.write(printed.getvalue())
+        raise
 
 
 def run() -> None:

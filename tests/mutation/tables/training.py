@@ -52,15 +52,15 @@ GROUPS = (
             Mutant("train_epoch", "len(batch) * (word_ids.shape[1] + 1)", "len(batch) * word_ids.shape[1]"),
             Mutant(
                 "train_epoch",
-                "noise_for(settings.seed, position.epoch, position.batches)",
-                "noise_for(settings.seed, position.epoch, 0)",
+                "numbers = settings.seed, position.epoch, position.batches",
+                "numbers = settings.seed, position.epoch, 0",
             ),
             Mutant("train_epoch", "len(sentences[place]) <= longest", "len(sentences[place]) < longest"),
             Mutant("train_epoch", "batches[position.batches :]", "batches"),
             Mutant("equal_length_batches", "[batches[i] for i in rng.permutation(len(batches))]", "batches"),
             Mutant("equal_length_batches", "rng.permutation(len(sentences)).tolist()", "range(len(sentences))"),
             Mutant("equal_length_batches", "max(1, batch_tokens // length)", "batch_tokens // length + 1"),
-            Mutant("noise_for", "[seed, epoch, batch]", "[seed, batch]"),
+            Mutant("noise_for", "[seed, epoch, batch, *group]", "[seed, batch, *group]"),
             Mutant("Learner.loss", "objective.sum() / sentences", "objective.sum()"),
             Mutant("GenerativeModel.objective", "dropout, span_scores) - cost", "dropout, span_scores)"),
             Mutant("models.base:Model", "= (0.75, 0.999)", "= (0.9, 0.999)"),
@@ -84,14 +84,18 @@ GROUPS = (
         (
             Mutant("grouped_step", "learner.loss(found, B)", "learner.loss(found, len(found))"),
             Mutant("grouped_step", "threads.in_fixed_pieces(groups)", "threads.torch_on_one_core()"),
-            Mutant("grouped_step", "for k in filled if begin <= k < end", "for k in filled if begin <= k <= end"),
+            Mutant(
+                "grouped_step",
+                "for k in filled if begin <= k < end",
+                "for k in filled if begin <= k <= end",
+                equivalent="what a process computes for a group of another one is not used",
+            ),
             Mutant("grouped_step", "learner.zero_grad(set_to_none=True)", "pass"),
-            Mutant("_start_of", "tensor.detach().requires_grad_()", "tensor"),
             Mutant(
                 "Batch.scores_of", "self.span_scores[sentences]", "self.span_scores[: sentences.stop - sentences.start]"
             ),
             Mutant("_of_all_processes", "row[begin:end]", "row[: end - begin]"),
-            Mutant("summed_over_groups", "(0, groups), of_all)", "(0, groups), known | of_all)"),
+            Mutant("summed_over_groups", "received[rank, row]", "received[rank, 0]"),
             Mutant("_nodes_to_send", "any(first <= k < last for k in filled)", "True"),
             Mutant("tree_sum", "middle = (first + last) // 2", "middle = first + 1"),
             Mutant(
@@ -118,7 +122,6 @@ GROUPS = (
             Mutant("run", "_silence() if launched_rank()", "nullcontext() if launched_rank()"),
             Mutant("check_same_run", "if mine[name] != of_first.get(name):", "if not mine:"),
             Mutant("check_restarts", "if world.restarts and not resume:", "if False:"),
-            Mutant("_Stop.is_agreed", "self._request.ask(int(signals.max()))", "pass"),
             Mutant("LeadingFolder.position", "self._send(CHECKPOINT)", "self._world.bytes_of_first(b'')"),
         ),
     ),

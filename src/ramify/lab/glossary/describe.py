@@ -33,7 +33,6 @@ from ramify.models.delexicalised import Delexicalised, delexicalise
 from ramify.models.lexicalised import LexicalisedGrammar
 from ramify.models.rule_lookup import RuleLookup, strongest_words
 from ramify.parser import Analysis, Parser
-from ramify.structures.pcfg import Rule
 
 WORDS_IN_RULES = 3
 """How many of its most probable words name a preterminal in a rule"""
@@ -188,8 +187,10 @@ class _Writer:
         self._child = cache(self._named_child)
 
     def nonterminal(self, name: str, share: float | None) -> Nonterminal:
-        number, extent = self._number[name], self._extent
+        number, extent, lexicalised = self._number[name], self._extent, self._lexicalised
         found = self._text.induced.phrases.get(name) if self._text else None
+        left, right = ((), ()) if lexicalised is None else map(self._likeliest, lexicalised.dependents[number])
+        strongest = self._rules.strongest(number, extent.rules)
         return Nonterminal(
             name=name,
             number=number,
@@ -200,9 +201,9 @@ class _Writer:
             pairs=() if found else self._pairs(number, extent.examples),
             first_words=_first(found.first_words, extent.words) if found else (),
             last_words=_first(found.last_words, extent.words) if found else (),
-            rules=tuple(self._in_words(rule) for rule in self._rules.strongest(number, extent.rules)),
-            heads=() if self._lexicalised is None else self._likeliest(self._lexicalised.heads[number]),
-            dependents=((), ()) if self._lexicalised is None else self._dependents(self._lexicalised, number),
+            rules=tuple(RuleInWords(self._child(r.left), self._child(r.right), r.probability) for r in strongest),
+            heads=() if lexicalised is None else self._likeliest(lexicalised.heads[number]),
+            dependents=(left, right),
         )
 
     def preterminal(self, name: str, share: float | None) -> Preterminal:
@@ -217,20 +218,12 @@ class _Writer:
             words=self._words[number - self._n][: self._extent.words],
         )
 
-    def _dependents(self, lexicalised: Delexicalised, number: int) -> tuple[Probable, Probable]:
-        """On the left and on the right."""
-        left, right = lexicalised.dependents[number]
-        return self._likeliest(left), self._likeliest(right)
-
     def _likeliest(self, probabilities: Tensor) -> Probable:
         """The most probable words of a distribution (q,)."""
         top = probabilities.topk(min(self._extent.words, len(probabilities)))
         pairs = zip(top.indices.tolist(), top.values.tolist(), strict=True)
         best = float(top.values[0])
         return tuple((self._vocabulary[word], p) for word, p in pairs if p > 0 and p >= NEGLIGIBLE * best)
-
-    def _in_words(self, rule: Rule) -> RuleInWords:
-        return RuleInWords(self._child(rule.left), self._child(rule.right), rule.probability)
 
     def _named_child(self, number: int) -> Child:
         name = self._names[number]
