@@ -51,7 +51,7 @@ from ramify.training.folder import (
 )
 from ramify.training.guidance import Guidance
 from ramify.training.loop import Progress, train_epoch
-from ramify.training.settings import Settings, load_settings
+from ramify.training.settings import Settings, load_settings, recorded_settings
 from ramify.training.stopping import StopRequest, stop_requests
 from ramify.training.summary import Summary, Verdict, judge_run, summarise
 from ramify.version import VERSION
@@ -142,7 +142,7 @@ def _follow(world: World, data: DataInput, dev: DataInput | None, teachers: Sequ
 
     def choose(sentences: int | None) -> Settings:
         # Those for reading the data came first; those that follow the amount of text come when it was read.
-        return load_settings(None, settings if sentences is None else world.found_by_first(lambda: None)[0])
+        return recorded_settings(settings if sentences is None else world.found_by_first(lambda: None)[0])
 
     run = _Run(data, dev, choose, teachers, resumed, world)
     folder = FollowedFolder(world)
