@@ -13,7 +13,7 @@ from ramify.corpus.tree import parse_of_words
 from ramify.errors import RamifyError
 from ramify.training.focusing import SpanScores
 from ramify.training.guidance import Guidance
-from ramify.training.settings import Settings
+from ramify.training.settings import PUNCTUATION_PENALTY, Settings, load_settings
 
 SENTENCES = [
     replace(parse_of_words(["a", "b", "c", "d"]), breaks=(2,)),
@@ -28,12 +28,12 @@ def test_crossing_spans_have_minus_the_penalty() -> None:
     expected = [-2.5 * crossing_spans(4, SENTENCES[place].breaks) for place in (2, 0)]
     assert np.array_equal(scores.numpy(), np.stack(expected))
     assert scores[1, 1, 3] == -2.5
-    assert scores[1, 0, 3] == 0
+    assert scores[1, 0, 2] == 0
 
 
 def test_nothing_guides_sentences_without_punctuation_or_without_penalty() -> None:
     assert Guidance(SENTENCES, Settings(punctuation_penalty=1.0)).span_scores([1], epoch=1) is None
-    assert Guidance(SENTENCES, Settings()).span_scores([0, 1, 2], epoch=1) is None
+    assert Guidance(SENTENCES, Settings(punctuation_penalty=0.0)).span_scores([0, 1, 2], epoch=1) is None
 
 
 def test_teachers_and_punctuation_add_up() -> None:
@@ -43,6 +43,13 @@ def test_teachers_and_punctuation_add_up() -> None:
     assert scores is not None
     crossing = np.stack([crossing_spans(4, SENTENCES[place].breaks) for place in (0, 1)])
     assert np.array_equal(scores.numpy(), taught.of([0, 1]).numpy() - crossing)
+
+
+def test_defaults_of_grammars_and_other_models() -> None:
+    assert Settings().crossing_penalty == PUNCTUATION_PENALTY
+    assert Settings(model="structformer").crossing_penalty == 0
+    assert Settings(model="crf").crossing_penalty == 0
+    assert load_settings(None, {}, preset="tn-pcfg-60").crossing_penalty == 0
 
 
 @pytest.mark.parametrize("value", [-1.0, math.inf, math.nan])

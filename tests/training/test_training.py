@@ -251,7 +251,7 @@ def test_the_preset_of_the_paper_has_its_settings():
         "pre_norm": False, "unit_rows": False,
     }  # fmt: skip
     assert (settings.learning_rate, settings.batch_size, settings.clip, settings.epochs) == (0.001, 4, 3, 10)
-    assert (settings.patience, settings.punctuation_penalty) == (5, 0)
+    assert (settings.patience, settings.crossing_penalty) == (5, 0)
 
 
 @pytest.mark.parametrize(

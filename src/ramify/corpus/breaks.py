@@ -1,7 +1,8 @@
 """Where punctuation stood between the words of a sentence, and which spans of words cross it.
 
-Punctuation separates phrases. A constituent that contains a mark hardly ever both begins and ends at a place without
-one: of the constituents in the dev sets of fr-sequoia and en-craft 0.2 and 1.1 per cent do, of random trees 13 to 15.
+Punctuation separates phrases. A constituent with a mark inside mostly begins and ends at marks, or at an end of the
+sentence. Of the constituents in the dev sets of fr-sequoia and en-craft, 9 and 16 per cent contain a mark and do not;
+of the spans of random trees, 23 and 25 per cent, and of right-branching trees, 46 and 55 per cent.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ def phrase_breaks(words: Iterable[str], tags: Iterable[str], keep: Iterable[bool
 
 
 def crossing_spans(length: int, breaks: tuple[int, ...]) -> NDArray[np.bool_]:
-    """(N+1, N+1) the spans with a break inside, but at neither of their ends; the ends of the sentence are breaks."""
-    at_end = np.zeros(length + 1, np.bool_)
-    at_end[[0, length, *breaks]] = True
-    up_to = np.cumsum(at_end)
-    start, end = np.ogrid[: length + 1, : length + 1]
-    inside = up_to[end] - up_to[start] > 0  # for an end without a break
-    crossing: NDArray[np.bool_] = (end - start > 1) & inside & ~at_end[start] & ~at_end[end]
+    """(N+1, N+1) the spans with a break inside that do not both begin and end at a break or an end of the sentence."""
+    is_break = np.zeros(length + 1, np.bool_)
+    is_break[[0, length, *breaks]] = True
+    up_to = np.cumsum(is_break)
+    start, end = np.arange(length + 1)[:, None], np.arange(length + 1)
+    inside: NDArray[np.int64] = up_to[end] - is_break[end] - up_to[start]
+    crossing: NDArray[np.bool_] = (end > start) & (inside > 0) & ~(is_break[start] & is_break[end])
     return crossing

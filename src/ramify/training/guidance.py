@@ -33,7 +33,7 @@ class Guidance:
 
     def span_scores(self, places: Sequence[int], epoch: int, device: torch.device | None = None) -> Tensor | None:
         """(B, N+1, N+1) of sentences of one length; None where nothing guides, so that all scores are zero."""
-        strength, penalty = self.settings.focus_in(epoch), self.settings.punctuation_penalty
+        strength, penalty = self.settings.focus_in(epoch), self.settings.crossing_penalty
         scores = None
         if self.teachers is not None and strength:
             scores = strength * self.teachers.of(places)

@@ -25,6 +25,8 @@ FOCUS_ON = ("posteriors", "trees")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """Settings that a resumed run may change; any other change would make it another run."""
 DEFAULT_BATCH = 8
+PUNCTUATION_PENALTY = 1.0
+"""In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees.md)"""
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
 MAX_BITS = 64
@@ -65,7 +67,10 @@ class Settings(ModelOptions):
     )
     focus_on: str = setting("posteriors", f"What to use from a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
-    punctuation_penalty: float = setting(0.0, "Penalty in training for constituents that cross punctuation, in nats.")
+    punctuation_penalty: float | None = setting(
+        None,
+        "Penalty in training for constituents that cross punctuation \\[default: 1 for grammars, else 0].",
+    )
     input: str = setting(
         "auto",
         "Format of DATA: text, brackets, conllu, jsonl, parquet, or auto, which detects it from the first lines.",
@@ -138,7 +143,7 @@ class Settings(ModelOptions):
             raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
         if not 0 <= self.focus_decay < float("inf"):
             raise RamifyError(f"focus_decay is {self.focus_decay}, but must be at least 0.")
-        if not 0 <= self.punctuation_penalty < float("inf"):
+        if not 0 <= (self.punctuation_penalty or 0.0) < float("inf"):
             raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
         if self.punctuation_penalty and not _learns_trees_from_words(self.model):
             raise RamifyError(f"{self.model} has no span scores to penalise; leave out punctuation_penalty.")
@@ -162,6 +167,13 @@ class Settings(ModelOptions):
             if option.name in family.option_names() and (value := getattr(self, option.name)) != option.default
         }
         return family.arguments(changed | self.further_options, words)
+
+    @property
+    def crossing_penalty(self) -> float:
+        """Of constituents that cross punctuation, the default filled in."""
+        if self.punctuation_penalty is None:
+            return PUNCTUATION_PENALTY if _learns_trees_from_words(self.model) else 0.0
+        return self.punctuation_penalty
 
     def focus_in(self, epoch: int) -> float:
         """The strength of the focus in an epoch of a run that has teachers."""
@@ -264,7 +276,7 @@ def load_settings(
 
 def recorded_settings(record: dict[str, Any]) -> Settings:
     """The settings of an earlier run from its config; those that did not exist yet are as they were in effect."""
-    known = {"gradient_groups": 1, **record}
+    known = {"gradient_groups": 1, "punctuation_penalty": 0.0, **record}
     if known.get("batch_tokens") is not None:
         known.pop("batch_size", None)  # which was recorded at its default
     return load_settings(None, known)

@@ -153,7 +153,7 @@ def summarise(
             for name, value in sizes_for_text(settings.model, len(data.train)).items()
             if getattr(settings, name) == value
         },
-        breaks=sum(len(parse.breaks) for parse in data.train.parses) if settings.punctuation_penalty else 0,
+        breaks=sum(len(parse.breaks) for parse in data.train.parses) if settings.crossing_penalty else 0,
         teachers=teachers,
         focus=settings.focus_in(1) if teachers and not grammar.needs_teachers else None,
     )
