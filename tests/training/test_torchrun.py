@@ -118,7 +118,7 @@ def test_other_data_in_one_process_is_refused(text, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (("--preterminals", "none"), (), "'none' is not a valid"),
+        (("--preterminals", "none"), (), "Invalid value for '--preterminals'"),
         (("--gradient-groups", "1"), (), "gradient_groups is 1, but there are 2 processes"),
         ((), ("--max-restarts=1",), "add --resume"),
         (("--learning-rate", "1e30", "--clip", "1e30"), (), "Training diverged in epoch 1"),
