@@ -64,6 +64,16 @@ def test_every_task_gives_every_figure(task, model, monkeypatch):
     assert (record["predicted_memory_mb"] is not None) == (task == "parse")
 
 
+def test_a_compound_grammar_makes_its_rules_for_every_sentence():
+    sizes = {**TINY, "batch": 3}
+    plain, compound = Case(**sizes), Case(**sizes, compound=True)
+    assert flop(compound, compound.grammar()) > 2 * flop(plain, plain.grammar())
+    assert measure(compound, reference=False, peak=1.0).as_record()["compound"] is True
+    assert measure(plain, reference=False, peak=1.0).as_record()["compound"] is False
+    done = ramify("bench", *OPTIONS, "--compound", "--model", "td-pcfg")
+    assert "td-pcfg has no compound version" in done.stderr
+
+
 def test_figures_are_printed_with_their_units(monkeypatch):
     monkeypatch.setattr("ramify.bench.timing.SQUARES", (8,))
     done = ramify("bench", *OPTIONS)

@@ -1,4 +1,4 @@
-"""Matrix products and powers inside compiled loops, against numpy."""
+"""Matrix products, sums of products and powers inside compiled loops, against numpy; rows to the last bit."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from ramify.models.adam_loops import sum_of_squares
 from ramify.runtime.blocks import load_narrow, power_of_two, store
 from ramify.runtime.compilation import compiled
 from ramify.runtime.padding import NARROW_BYTES, narrow_rows
-from ramify.runtime.products import multiply
+from ramify.runtime.products import DEPTH, multiply, multiply_rows, pack, sum_of_products
+from ramify.structures.compiled_sums import exponentials
 
 SHAPES = [(1, 1, 16), (5, 3, 16), (6, 7, 48), (7, 2, 64), (13, 30, 208), (97, 5, 80), (200, 257, 16), (12, 600, 144)]
+PACKED_SHAPES = [
+    *((rows, 3, 64) for rows in range(1, 26)), (1, 1, 16), (5, 3, 32), (13, 30, 48), (25, 200, 64), (31, 60, 112),
+    (7, DEPTH, 16), (14, 2 * DEPTH + 3, 208),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -33,6 +38,64 @@ def test_a_product_is_numpys(shape, transposed, add, dtype, tolerance):
     width = columns + 32
     multiply(laid, first, row, step, b, columns + 16, columns + 16, rows, inner, columns, c, width + 16, width, add)
     np.testing.assert_allclose(c, expected, rtol=tolerance, atol=tolerance)
+
+
+def packed_product(a, b, transposed=False):
+    columns = b.shape[1]
+    packed = np.full((len(b), -(-columns // 16) * 16), np.nan, b.dtype)
+    pack(np.ascontiguousarray(b.T) if transposed else b, transposed, columns, packed)
+    result = np.full((len(a), packed.shape[1]), np.nan, a.dtype)
+    multiply_rows(a, 0, len(a), packed, result)
+    assert not result[:, columns:].any()
+    return result[:, :columns]
+
+
+@pytest.mark.parametrize(("rows", "depth", "columns"), [*PACKED_SHAPES, (3, 4, 1), (8, 5, 39)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_product_with_a_packed_matrix_is_numpys(rows, depth, columns, dtype):
+    rng = np.random.default_rng(rows)
+    # What stands after the depth of a row is padding, and counts for nothing.
+    a = rng.standard_normal((rows, depth + 5)).astype(dtype)
+    b = rng.standard_normal((depth, columns)).astype(dtype)
+    exact = a[:, :depth].astype(np.float64) @ b.astype(np.float64)
+    tolerance = 50 * depth * np.finfo(dtype).eps
+    np.testing.assert_allclose(packed_product(a, b), exact, atol=tolerance)
+    np.testing.assert_allclose(packed_product(a, b, transposed=True), exact, atol=tolerance)
+
+
+def test_a_row_does_not_depend_on_its_neighbours():
+    rng = np.random.default_rng(1)
+    a, b = rng.random((29, 531), np.float32), rng.random((531, 112), np.float32)
+    together = packed_product(a, b)
+    for count in range(1, 29):
+        assert np.array_equal(packed_product(a[:count].copy(), b), together[:count])
+
+
+def test_only_the_given_rows_are_written():
+    a, b = np.ones((9, 4), np.float32), np.ones((4, 16), np.float32)
+    packed, result = np.empty((4, 16), np.float32), np.zeros((9, 16), np.float32)
+    pack(b, False, 16, packed)
+    multiply_rows(a, 3, 8, packed, result)
+    assert result[:, 0].tolist() == [0, 0, 0, 4, 4, 4, 4, 4, 0]
+    assert (result == result[:, :1]).all()
+
+
+@pytest.mark.parametrize("lines", range(1, 18))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_products_of_rows(lines, dtype):
+    rng = np.random.default_rng(lines)
+    columns = lines * NARROW_BYTES // np.dtype(dtype).itemsize
+    a, b, weights = rng.random((6, columns)), rng.random((5, 2 * columns)), rng.random(4)
+    a, b = a.astype(dtype), b.astype(dtype)
+    a_rows, b_rows = np.array([0, 5, 3, 3]), np.array([4, 0, 2, 1])
+    result = np.ones((3, columns), dtype)
+    places = a_rows * columns, b_rows * 2 * columns + columns
+    sum_of_products(weights, 3, a, places[0], b, places[1], result, columns, columns)
+    expected = sum(weights[t] * a[a_rows[t]] * b[b_rows[t], columns:] for t in range(3))
+    np.testing.assert_allclose(result[1], expected, rtol=10 * np.finfo(dtype).eps)
+    assert (result[[0, 2]] == 1).all()
+    sum_of_products(weights, 0, a, places[0], b, places[1], result, columns, columns)
+    assert not result[1].any()
 
 
 @compiled
@@ -57,6 +120,17 @@ def test_powers_that_vanish_and_what_is_not_a_number():
     assert powers[:3].tolist() == [0, 0, 0]
     assert np.isnan(powers[3])
     assert powers[4:].tolist() == [1] * 12
+
+
+def test_exponentials():
+    numbers = np.concatenate([np.linspace(-708, 700, 10_001), [0.0]])
+    found = numbers.copy()
+    exponentials(found, len(found) - 1)
+    np.testing.assert_allclose(found[:-1], np.exp(numbers[:-1]), rtol=1e-12)
+    assert found[-1] == 0  # beyond the count
+    small = np.array([-800.0, -np.inf])
+    exponentials(small, 2)
+    assert (small < 3e-308).all()
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 5000, 40_001])

@@ -248,9 +248,9 @@ def test_rules_that_do_not_fit_together_are_refused():
 
 @pytest.fixture
 def many_small_shards(monkeypatch, on_cores):
-    """Every sentence a piece of its own, on two threads."""
-    for module in ("shards", "posteriors"):
-        monkeypatch.setattr(f"ramify.structures.low_rank.{module}.CACHE_BYTES", 1)
+    """Every sentence a shard and a group, on two threads."""
+    for name in ("SHARD_BYTES", "GROUP_BYTES"):
+        monkeypatch.setattr(f"ramify.structures.low_rank.shards.{name}", 1)
     on_cores(2)
 
 

@@ -37,6 +37,8 @@ class Case:
     """Where settings other than the sizes come from"""
     seconds: float = 3.0
     """Repeat for this long, and at least three times"""
+    compound: bool = False
+    """With separate rules for every sentence; `preset` may ask for it too"""
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -67,7 +69,7 @@ class Case:
         sizes: dict[str, Any] = {
             name: getattr(self, name) for name in ("model", "nonterminals", "preterminals", "rank") if name in taken
         }
-        return load_settings(None, sizes, preset=self.preset)
+        return load_settings(None, sizes | {"compound": self.compound or None}, preset=self.preset)
 
     def word_ids(self) -> Tensor:
         """(batch, length) words drawn at random, always the same."""

@@ -126,7 +126,7 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
         times += time_repetitions(run, case.seconds)  # on both sides, in case the machine became slower or faster
     rate, gflop = case.batch / min(times), flop(case, grammar) / 1e9
     return Measurement(
-        case=replace(case, rank=grammar.rank),
+        case=replace(case, rank=grammar.rank, compound=grammar.latent > 0),
         seconds=min(times),
         seconds_median=statistics.median(times),
         sentences_per_second=rate,

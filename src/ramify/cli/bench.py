@@ -19,6 +19,9 @@ def bench(
     nonterminals: Annotated[int | None, typer.Option(help="\\[default: half of the preterminals]")] = None,
     preterminals: Annotated[int | None, typer.Option(help="\\[default: 60]")] = None,
     rank: Annotated[int | None, typer.Option(help="\\[default: p if p > 200, else 200]")] = None,
+    compound: Annotated[
+        bool, typer.Option("--compound", help="Compound grammar, with separate rules for every sentence.")
+    ] = False,
     preset: Annotated[
         str | None, typer.Option(help="Preset of `ramify train`; the options above take precedence.")
     ] = None,
@@ -51,10 +54,13 @@ def bench(
         if not sweep:
             raise RamifyError("--plot needs --sweep; add it.")
         check_writable(plot)
-    sizes = {"model": model, "nonterminals": nonterminals, "preterminals": preterminals, "rank": rank}
-    settings = load_settings(None, sizes, preset=preset)
+    given = {
+        "model": model, "nonterminals": nonterminals, "preterminals": preterminals, "rank": rank,
+        "compound": compound or None,
+    }  # fmt: skip
+    settings = load_settings(None, given, preset=preset)
     case = bench_room.Case(
-        settings.model, *settings.sizes, batch, length, vocabulary, task, preset, seconds,
+        settings.model, *settings.sizes, batch, length, vocabulary, task, preset, seconds, settings.compound,
     )  # fmt: skip
     console = Console()
     if not sweep:

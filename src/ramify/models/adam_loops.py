@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ramify.runtime.blocks import added, load, multiplied, store, zeros
+from ramify.runtime.blocks import added, filled, load, multiplied, store
 from ramify.runtime.compilation import compiled
 from ramify.runtime.padding import BLOCK_BYTES
 
@@ -24,7 +24,7 @@ def sum_of_squares(gradient):
     whole = size - size % block
     sums, total = np.empty(block, gradient.dtype), 0.0
     for begin in range(0, whole, _RUN):
-        run = zeros(gradient)
+        run = filled(gradient.dtype.type(0))
         for k in range(begin, min(begin + _RUN, whole), block):
             numbers = load(gradient, k)
             run = added(run, multiplied(numbers, numbers))

@@ -81,26 +81,6 @@ def load_narrow(typing_context, array, index):
     return _load(Block(array.dtype, NARROW_BYTES), array)
 
 
-def _zeros(block, array):
-    def generate(context, builder, signature, arguments):
-        vector = context.get_value_type(block)
-        return ir.Constant(vector, [0.0] * vector.count)
-
-    return block(array), generate
-
-
-@intrinsic
-def zeros(typing_context, array):
-    """A block of zeros of the array's type."""
-    return _zeros(Block(array.dtype), array)
-
-
-@intrinsic
-def zeros_narrow(typing_context, array):
-    """The same for a block of a quarter of the size."""
-    return _zeros(Block(array.dtype, NARROW_BYTES), array)
-
-
 @intrinsic
 def store(typing_context, array, index, block):
     """Write a block into a contiguous array."""
@@ -118,12 +98,13 @@ def filled(typing_context, number):
     """A block of one number."""
 
     def generate(context, builder, signature, arguments):
-        return _everywhere(builder, context.get_value_type(signature.return_type), arguments[0])
+        return everywhere(builder, context.get_value_type(signature.return_type), arguments[0])
 
     return Block(number)(number), generate
 
 
-def _everywhere(builder, vector, number):
+def everywhere(builder, vector, number):
+    """A vector of one number, in LLVM's instructions."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, number, ir.IntType(32)(0))
     places = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
@@ -131,16 +112,46 @@ def _everywhere(builder, vector, number):
 
 
 @intrinsic
-def added_product(typing_context, total, array, index, block):
-    """total + array[index] * block, for an index that counts through all dimensions."""
+def copy_transposed(typing_context, source, at, step, target, to, to_step):
+    """Transpose a square whose rows are narrow blocks, `step` apart in one array and `to_step` in the other."""
+    block = Block(source.dtype, NARROW_BYTES)
 
     def generate(context, builder, signature, arguments):
-        data = context.make_array(signature.args[1])(context, builder, arguments[1]).data
-        number = builder.load(builder.gep(data, [arguments[2]]))
-        factor = _everywhere(builder, context.get_value_type(signature.args[0]), number)
-        return builder.fadd(arguments[0], builder.fmul(factor, arguments[3], flags=_FLAGS), flags=_FLAGS)
+        source, at, step, target, to, to_step = arguments
+        size, i64 = block.size, ir.IntType(64)
 
-    return total(total, array, types.int64, block), generate
+        def place(kind, array, begin, step, row):
+            return _place(context, builder, block, kind, array, builder.add(begin, builder.mul(step, i64(row))))
+
+        rows = []
+        for row in range(size):
+            where, alignment = place(signature.args[0], source, at, step, row)
+            rows.append(builder.load(where, align=alignment))
+        half = size // 2
+        while half:  # exchange the squares beside the diagonal, of all sizes
+            upper = [size + k - half if k & half else k for k in range(size)]
+            lower = [size + k if k & half else k + half for k in range(size)]
+            masks = [ir.Constant(ir.VectorType(ir.IntType(32), size), mask) for mask in (upper, lower)]
+            for row in (row for row in range(size) if not row & half):
+                pair = rows[row], rows[row + half]
+                rows[row], rows[row + half] = (builder.shuffle_vector(*pair, mask) for mask in masks)
+            half //= 2
+        for row in range(size):
+            where, alignment = place(signature.args[3], target, to, to_step, row)
+            builder.store(rows[row], where, align=alignment)
+        return context.get_dummy_value()
+
+    return types.void(source, at, step, target, to, to_step), generate
+
+
+@intrinsic
+def number_of_bits(typing_context, bits):
+    """The float64 that has the bits of an int64."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
 
 
 @intrinsic

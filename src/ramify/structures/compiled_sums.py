@@ -11,12 +11,16 @@ import math
 
 import numpy as np
 
-from ramify.runtime.blocks import added_product, load, load_narrow, multiplied, store, zeros, zeros_narrow
+from ramify.runtime.blocks import number_of_bits
 from ramify.runtime.compilation import compiled
-from ramify.runtime.padding import BLOCK_BYTES, NARROW_BYTES
 
 # One over anything below would overflow a float32.
 _SMALLEST = float(np.finfo(np.float32).tiny)
+_LOG2_E, _LN_2 = 1 / math.log(2), math.log(2)
+_LEAST = -1022.0
+"""The smallest power of two that is a normal float64"""
+_VANISHES = 3e-308
+"""Weights up to this are those of terms at or below the smallest power"""
 
 
 @compiled
@@ -35,6 +39,27 @@ def normalise_row(row):
 
 
 @compiled
+def exponentials(terms, count):
+    """exp(terms) in place, for terms below 700: simple operations, which the compiler does for many at a time.
+
+    2^x is the power of its whole part, written into the exponent of a number, times e to the power of the rest, which
+    is below 0.35: the twelve terms of its series leave 6e-15. What is too small for a normal number becomes 2^-1022.
+    """
+    for t in range(count):
+        x = max(terms[t] * _LOG2_E, _LEAST)
+        whole = math.floor(x + 0.5)
+        r = (x - whole) * _LN_2
+        # From here on the coefficients are constants: a loop over them would divide.
+        series = 1 + r * (1 / 10) * (1 + r * (1 / 11))
+        series = 1 + r * (1 / 8) * (1 + r * (1 / 9) * series)
+        series = 1 + r * (1 / 6) * (1 + r * (1 / 7) * series)
+        series = 1 + r * (1 / 4) * (1 + r * (1 / 5) * series)
+        series = 1 + r * (1 / 2) * (1 + r * (1 / 3) * series)
+        series = 1 + r * series
+        terms[t] = series * number_of_bits((np.int64(whole) + 1023) << 52)
+
+
+@compiled
 def relative_weights(count, terms, a_rows, b_rows, number):
     """Replace log-weights by weights relative to the largest; gives the number of terms left and the largest logarithm.
 
@@ -47,39 +72,11 @@ def relative_weights(count, terms, a_rows, b_rows, number):
     if peak == -np.inf:
         return kept, peak
     for t in range(count):
-        weight = number(math.exp(terms[t] - peak))
-        if weight > 0:
+        terms[t] -= peak
+    exponentials(terms, count)
+    for t in range(count):
+        weight = number(terms[t])
+        if weight > _VANISHES:
             terms[kept], a_rows[kept], b_rows[kept] = weight, a_rows[t], b_rows[t]
             kept += 1
     return kept, peak
-
-
-@compiled
-def weighted_sum(total, count, terms, a, a_rows, a_column, b, b_rows, b_column):
-    """total = sum over `count` terms of exp(terms[t]) a[a_rows[t]] * b[b_rows[t]], scaled; gives its log scale.
-
-    Of a and b as many columns are taken as `total` has, from `a_column` and `b_column` on: whole narrow blocks, which
-    stay in registers for all terms. Overwrites the terms.
-    """
-    kept, peak = relative_weights(count, terms, a_rows, b_rows, total.dtype.type)
-    block, narrow = BLOCK_BYTES // total.itemsize, NARROW_BYTES // total.itemsize
-    a_size, b_size, size = a.shape[1], b.shape[1], total.shape[0]
-    for t in range(kept):
-        a_rows[t], b_rows[t] = a_rows[t] * a_size + a_column, b_rows[t] * b_size + b_column
-    weights = np.empty(kept, total.dtype)
-    weights[:] = terms[:kept]
-    k = 0
-    while k + block <= size:
-        run = zeros(total)
-        for t in range(kept):
-            run = added_product(run, weights, t, multiplied(load(a, a_rows[t] + k), load(b, b_rows[t] + k)))
-        store(total, k, run)
-        k += block
-    while k < size:
-        rest = zeros_narrow(total)
-        for t in range(kept):
-            x, y = load_narrow(a, a_rows[t] + k), load_narrow(b, b_rows[t] + k)
-            rest = added_product(rest, weights, t, multiplied(x, y))
-        store(total, k, rest)
-        k += narrow
-    return peak + normalise_row(total)

@@ -9,9 +9,9 @@ from torch import Tensor
 from ramify.runtime.threads import torch_on_one_core
 from ramify.structures.distribution import Marginals
 from ramify.structures.engines import REFERENCE, Engine, register_engine
-from ramify.structures.low_rank import passes, posteriors, reference, scaled
+from ramify.structures.low_rank import passes, reference, scaled
 from ramify.structures.low_rank.distribution import MOST_RULES, LowRankPCFG, LowRankRules
-from ramify.structures.low_rank.posteriors import working_bytes
+from ramify.structures.low_rank.shards import working_bytes
 
 __all__ = ["MOST_RULES", "LowRankPCFG", "LowRankRules", "working_bytes"]
 
@@ -31,8 +31,7 @@ def _compiled_marginals(pcfg: LowRankPCFG) -> Marginals:
     from ramify.structures.low_rank import compiled
 
     with torch_on_one_core():
-        # Packing the rules for products pays only where all sentences have the same.
-        return compiled.marginals(pcfg) if pcfg.per_sentence else posteriors.marginals(pcfg)
+        return compiled.marginals(pcfg)
 
 
 def _separate_rules(pcfg: LowRankPCFG) -> bool:

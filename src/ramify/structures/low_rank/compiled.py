@@ -1,14 +1,14 @@
 """The CPU path: each pass over the charts of some sentences is one call of a compiled loop.
 
-The same algorithm and numerics as scaled.py (derivation: README.md beside this file), with the charts laid out as
-kernels.py describes, so that one width is one matrix and no work is spent on pairs of spans that do not meet.
-A batch is cut into a few sentences at a time, whose charts stay in the cache; the cores take turns at them. Where
-every sentence has separate rules, each is one piece.
+The same algorithm and numerics as scaled.py (derivation: README.md beside this file), without work on pairs of spans
+that do not meet. The cores take turns at the shards of a batch. Where every sentence has separate rules, each is one
+shard.
 """
 
 from __future__ import annotations
 
-import math
+import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,257 +19,169 @@ from torch import Tensor
 
 from ramify.runtime import threads
 from ramify.runtime.fast_exp import exp
-from ramify.runtime.padding import NARROW_BYTES, narrow_rows, padded_size
+from ramify.runtime.padding import NARROW_BYTES, padded_size
+from ramify.runtime.products import pack
 from ramify.structures.distribution import Marginals
-from ramify.structures.low_rank import kernels, loops
+from ramify.structures.low_rank import charts, expectations
+from ramify.structures.low_rank.charts import Chart, Rules
 from ramify.structures.low_rank.distribution import LowRankPCFG
 from ramify.structures.low_rank.passes import Sums, Tables
 from ramify.structures.low_rank.shards import Shard, shards
 
-Scales = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Matrices:
-    """The tables of one set of rules as the loops multiply with them."""
-
-    tables: Tables
-    head: NDArray[Any]
-    """(n, D), or nothing where no head is needed"""
-    head_transposed: NDArray[Any]
-    """(d, S)"""
-    children: NDArray[Any]
-    """(s, 2D)"""
-    children_transposed: NDArray[Any]
-    """(2D, S)"""
-    leaf_children: NDArray[Any]
-    """(p, 2D)"""
-    leaf_transposed: NDArray[Any]
-    """(2D, P)"""
-    root: NDArray[Any]
-    """(S,)"""
-
-    @classmethod
-    def of(cls, tables: Tables) -> list[_Matrices]:
-        """One for all sentences, or one for each."""
-        none = tables.both.new_zeros(*tables.both.shape[:-2], 0, 0)
-        head = none if tables.through is None else tables.through
-        matrices = (head, tables.children, tables.leaf_children)
-        made = [narrow_rows(x) for matrix in matrices for x in (matrix, matrix.mT)] + [narrow_rows(tables.root)]
-        if tables.start.dim() == 1:
-            return [cls(tables, *(x.numpy() for x in made))]
-        return [cls(tables, *(x[b].numpy() for x in made)) for b in range(len(tables.start))]
-
-    @property
-    def has_head(self) -> bool:
-        """Whether there is a head between rank and symbols."""
-        return len(self.head) > 0
-
-
-@dataclass
-class _Chart:
-    """What the inside pass leaves behind of some sentences; matrices have one row a span."""
-
-    matrices: _Matrices
-    shard: Shard
-    scores: Scales
-    """(rows,) span scores"""
-    leaves: Tensor
-    """(rows of width 1, P)"""
-    rank: Tensor
-    symbols: Tensor
-    children: Tensor
-    rank_scale: Scales
-    symbol_scale: Scales
-    left_scale: Scales
-    right_scale: Scales
-    log_z: Scales
-
-
-@dataclass
-class _Outside:
-    """Outside vectors in the chart's rows; of words, `symbols` is apart because there are p of them."""
-
-    leaves: Tensor
-    symbols: Tensor
-    children: Tensor
-    symbol_scale: Scales
-    children_scale: Scales
-
-
-def _inside_of(matrices: _Matrices, shard: Shard, words: Tensor, span_scores: Tensor) -> _Chart:
-    """All inside vectors, from the words to the whole sentences."""
-    B, N = shard.shape
-    first, rows, wordy, has_head = shard.first, shard.rows, B * N, matrices.has_head
-    D, S = matrices.children.shape[1] // 2, len(matrices.root)
-    words = words.reshape(wordy, -1)
-    peak = words.amax(-1)
-    leaves = narrow_rows(exp(words - torch.where(peak == -torch.inf, 0, peak)[:, None]))
-    scores = np.empty(rows)
-    kernels.rows_of_table(N, first, span_scores.numpy(), scores)
-    rank, children = words.new_empty(rows, D), words.new_empty(rows, 2 * D)
-    symbols = words.new_empty(rows, S) if has_head else rank
-    rank_scale, left_scale, right_scale = (np.full(rows, -np.inf) for _ in range(3))
-    symbol_scale = np.full(rows, -np.inf) if has_head else rank_scale
-    symbol_scale[:wordy] = peak.double().numpy() + scores[:wordy]
-    log_z = np.full(B, -np.inf)
-    loops.inside(
-        N, first, leaves.numpy(), scores, matrices.leaf_children, matrices.children, has_head, matrices.head_transposed,
-        rank.numpy(), symbols.numpy(), children.numpy(), rank_scale, symbol_scale, left_scale, right_scale,
-    )  # fmt: skip
-    sentences, whole = shard.whole()
-    if len(sentences):
-        mass = (symbols.numpy()[whole] @ matrices.root).astype(np.float64)
-        with np.errstate(divide="ignore"):
-            log_z[sentences] = symbol_scale[whole] + np.log(mass)
-    return _Chart(
-        matrices, shard, scores, leaves, rank, symbols, children, rank_scale, symbol_scale, left_scale, right_scale,
-        log_z,
-    )  # fmt: skip
-
-
-def _outside_of(chart: _Chart) -> _Outside:
-    matrices, shard = chart.matrices, chart.shard
-    g_rank, g_children, g_leaves = (torch.empty_like(x) for x in (chart.rank, chart.children, chart.leaves))
-    g_symbols = torch.empty_like(chart.symbols) if matrices.has_head else g_rank
-    g_rank_scale, g_x_scale, g_symbol_scale, g_children_scale = (np.full(shard.rows, -np.inf) for _ in range(4))
-    total = matrices.root.sum()
-    loops.outside(
-        shard.longest, shard.first, shard.lengths, matrices.root / total, math.log(total), chart.scores,
-        chart.children.numpy(), chart.left_scale, chart.right_scale, matrices.children_transposed, matrices.has_head,
-        matrices.head, matrices.leaf_transposed, g_leaves.numpy(), g_rank.numpy(), g_symbols.numpy(),
-        g_children.numpy(), g_x_scale, g_rank_scale, g_symbol_scale, g_children_scale,
-    )  # fmt: skip
-    return _Outside(g_leaves, g_symbols, g_children, g_symbol_scale, g_children_scale)
-
-
-def _bound(dtype: torch.dtype) -> float:
-    return math.log(torch.finfo(dtype).max) - 10
-
-
-def _gradients_of(chart: _Chart, upstream: Scales) -> Sums:
-    """One outside pass and three large products."""
-    outside, shard, matrices = _outside_of(chart), chart.shard, chart.matrices
-    d, n, p = matrices.tables.rank, *(len(table) for table in (matrices.children, matrices.leaf_children))
-    new, D = chart.rank.new_zeros, chart.rank.shape[1]
-    weights, spans = new(2, shard.rows)
-    g_root, g_left, g_right, g_head = new(n), new(n + p, D), new(n + p, D), new(len(matrices.head), D)
-    loops.gradients(
-        shard.longest, shard.first, shard.lengths, chart.log_z, upstream, _bound(weights.dtype), chart.leaves.numpy(),
-        chart.rank.numpy(), chart.symbols.numpy(), chart.rank_scale, chart.symbol_scale, matrices.has_head,
-        outside.leaves.numpy(), outside.symbols.numpy(), outside.children.numpy(), outside.symbol_scale,
-        outside.children_scale, *(x.numpy() for x in (weights, spans, g_root, g_left, g_right, g_head)),
-    )  # fmt: skip
-    head = g_head[:, :d] if matrices.has_head else None
-    words = outside.leaves[:, :p].view(*shard.shape, -1)
-    return Sums(g_left[:, :d], g_right[:, :d], head, g_root, words, shard.table(spans))
-
-
-class Charts:
-    """The charts of a whole batch."""
-
-    def __init__(self, charts: list[_Chart], pcfg: LowRankPCFG) -> None:
-        self.charts, self.shape, self.like = charts, tuple(pcfg.words.shape), pcfg.words.detach()
-        self.per_sentence = pcfg.per_sentence
-        self.log_z = np.concatenate([chart.log_z for chart in charts])
+Array = NDArray[Any]
 
 
 def tables(pcfg: LowRankPCFG, skip_symbols: bool) -> Tables:
-    """With columns of whole narrow blocks."""
+    """With columns of whole lines of the cache."""
     return Tables.of(pcfg, skip_symbols, padded_size(pcfg.rank, pcfg.left.dtype, NARROW_BYTES))
 
 
-def _work(tables: Tables, pcfg: LowRankPCFG) -> list[tuple[_Matrices, Shard]]:
+def _packed(matrix: Tensor) -> Array:
+    """A contiguous matrix, or the transpose of one, packed."""
+    rows, columns = matrix.shape
+    result = matrix.new_empty(rows, padded_size(columns, matrix.dtype, NARROW_BYTES)).numpy()
+    transposed = matrix.stride(1) > 1
+    if rows:
+        pack((matrix.T if transposed else matrix).contiguous().numpy(), transposed, columns, result)
+    return result
+
+
+def _rules(tables: Tables) -> list[Rules]:
+    """One for all sentences, or one for each."""
+
+    def packed(root: Tensor, head: Tensor | None, children: Tensor, leaf_children: Tensor) -> Rules:
+        head = root.new_zeros(0, 0) if head is None else head
+        padded = root.new_zeros(padded_size(len(root), root.dtype, NARROW_BYTES))
+        padded[: len(root)] = root
+        return Rules(
+            padded.numpy(), _packed(head.T), _packed(head), _packed(children), _packed(children.T),
+            _packed(leaf_children), _packed(leaf_children.T),
+        )  # fmt: skip
+
+    root, head, children, leaf_children = tables.root, tables.through, tables.children, tables.leaf_children
+    if root.dim() == 1:
+        return [packed(root, head, children, leaf_children)]
+    heads = [None] * len(root) if head is None else head
+    return [packed(*each) for each in zip(root, heads, children, leaf_children, strict=True)]
+
+
+def _leaves(pcfg: LowRankPCFG) -> tuple[Array, Array]:
+    """(B, N, P) what the words have of each preterminal, scaled, and (B, N) the log scales."""
+    words = pcfg.masked_words()
+    B, N, p = words.shape
+    peak = words.amax(-1)
+    leaves = words.new_zeros(B, N, padded_size(p, words.dtype, NARROW_BYTES))
+    exp(words - torch.where(peak == -torch.inf, 0, peak)[..., None], out=leaves[..., :p])
+    return leaves.numpy(), peak.double().numpy()
+
+
+def _work(rules: list[Rules], pcfg: LowRankPCFG) -> list[tuple[Rules, Shard]]:
     """The batch in pieces, each with its rules."""
-    matrices, pieces = _Matrices.of(tables), shards(pcfg)
-    return list(zip(matrices if pcfg.per_sentence else matrices * len(pieces), pieces, strict=True))
+    pieces = shards(pcfg)
+    return list(zip(rules if pcfg.per_sentence else rules * len(pieces), pieces, strict=True))
+
+
+@dataclass(frozen=True)
+class Charts:
+    """Those of a whole batch, in its shards."""
+
+    tables: Tables
+    shards: list[tuple[Rules, Shard, Chart]]
+    log_z: Array
+    """(B,)"""
+    like: Tensor
+    """(B, N, p) the words"""
 
 
 def inside_pass(tables: Tables, pcfg: LowRankPCFG) -> Charts:
     """All inside vectors, from the words to the whole sentences."""
-    words, span_scores = pcfg.masked_words(), pcfg.scores()
+    (leaves, scales), scores = _leaves(pcfg), pcfg.scores().detach().numpy()
+    log_z = np.empty(len(leaves))
 
-    def run(piece: tuple[_Matrices, Shard]) -> _Chart:
-        matrices, shard = piece
-        return _inside_of(matrices, shard, shard.of_words(words), span_scores[shard.sentences])
+    def run(piece: tuple[Rules, Shard]) -> tuple[Rules, Shard, Chart]:
+        rules, shard = piece
+        chart, some = charts.empty_chart(shard.words, shard.rows, leaves, rules), shard.sentences
+        charts.inside(
+            shard.lengths, shard.group, leaves[some], scales[some], scores[some], rules, chart, log_z[some]
+        )  # fmt: skip
+        return rules, shard, chart
 
-    return Charts(threads.in_pieces(run, _work(tables, pcfg)), pcfg)
+    return Charts(tables, threads.in_pieces(run, _work(_rules(tables), pcfg)), log_z, pcfg.words.detach())
 
 
-def gradient_sums(charts: Charts, upstream: Tensor) -> Sums:
+def gradient_sums(found: Charts, upstream: Tensor) -> Sums:
     """The gradient of the sum of upstream * log p(w): one outside pass, and sums over the shards in their order."""
-    factors = upstream.double().numpy()
+    factors, tables, new = upstream.double().numpy(), found.tables, found.like.new_zeros
+    B, N, p = found.like.shape
+    words, spans = new(B, N, p), new(B, N + 1, N + 1)
+    s, D = tables.root.shape[-1], tables.both.shape[-1] // 2
+    n = 0 if tables.through is None else s
 
-    def run(chart: _Chart) -> Sums:
-        return _gradients_of(chart, factors[chart.shard.sentences])
+    def run(piece: tuple[Rules, Shard, Chart]) -> tuple[Tensor, ...]:
+        rules, shard, chart = piece
+        sums, some = (new(s), new(n, D), new(s + p, 2 * D)), shard.sentences
+        each = (words[some], spans[some])
+        expectations.gradients(
+            shard.lengths, shard.group, factors[some], rules, chart, found.log_z[some],
+            expectations.Sums(*(x.numpy() for x in (*sums, *each))),
+        )  # fmt: skip
+        return sums
 
-    found = threads.in_pieces(run, charts.charts)
-    rules: dict[str, Any] = {
-        name: [getattr(sums, name) for sums in found] for name in ("left", "right", "head", "root")
-    }
-    for name, values in rules.items():
-        if values[0] is None:
-            rules[name] = None
-        elif charts.per_sentence:
-            rules[name] = torch.stack(values)
-        else:
-            rules[name] = values[0]
-            for other in values[1:]:
-                rules[name].add_(other)
-    B, N, p = charts.shape
-    words, scores = charts.like.new_zeros(B, N, p), charts.like.new_zeros(B, N + 1, N + 1)
-    for chart, sums in zip(charts.charts, found, strict=True):
-        chart.shard.of_words(words).copy_(sums.words)
-        chart.shard.of_table(scores).copy_(sums.span_scores)
-    return Sums(**rules, words=words, span_scores=scores)
+    by_shard = zip(*threads.in_pieces(run, found.shards), strict=True)
+    root, head, both = (torch.stack(x) if tables.start.dim() > 1 else _summed(x) for x in by_shard)
+    left, right = both[..., : tables.rank], both[..., D : D + tables.rank]
+    return Sums(left, right, head[..., : tables.rank] if n else None, root, words, spans)
+
+
+def _summed(found: Sequence[Tensor]) -> Tensor:
+    first, *others = found
+    for other in others:
+        first += other
+    return first
 
 
 @torch.no_grad()
 def marginals(pcfg: LowRankPCFG) -> Marginals:
     """Posteriors of spans, labels and tags from one inside and one outside pass."""
-    words, span_scores = pcfg.masked_words(), pcfg.scores()
-    B, N, _ = words.shape
-    spans, tags = words.new_zeros(B, N + 1, N + 1), words.new_zeros(B, N)
+    B, N, _ = pcfg.words.shape
+    spans, tags = pcfg.words.new_zeros(B, N + 1, N + 1), pcfg.words.new_zeros(B, N)
     result = Marginals(
-        words.new_full((B,), -torch.inf), spans, torch.zeros_like(spans, dtype=torch.long), torch.zeros_like(spans),
+        torch.empty(B, dtype=torch.float64), spans, torch.zeros_like(spans, dtype=torch.long), torch.zeros_like(spans),
         torch.zeros_like(tags, dtype=torch.long), tags,
     )  # fmt: skip
+    outputs = [tensor.numpy() for tensor in result.tensors().values()]
+    leaves, scales = _leaves(pcfg)
+    scores = np.zeros((0, 0, 0), leaves.dtype) if pcfg.span_scores is None else pcfg.span_scores.numpy()
 
-    def run(piece: tuple[_Matrices, Shard]) -> None:
-        matrices, shard = piece
-        chart = _inside_of(matrices, shard, shard.of_words(words), span_scores[shard.sentences])
-        for name, value in _marginals_of(chart).items():
-            whole = getattr(result, name)
-            (whole[shard.sentences] if whole.ndim == 1 else shard.of_words(whole) if whole.ndim == 2
-             else shard.of_table(whole)).copy_(value)  # fmt: skip
+    def run(piece: tuple[Rules, Shard]) -> None:
+        rules, shard = piece
+        some = shard.sentences
+        expectations.posteriors(
+            shard.lengths, shard.group, leaves[some], scales[some], scores[some], rules,
+            *(each[some] for each in outputs),
+        )  # fmt: skip
 
-    threads.in_pieces(run, _work(tables(pcfg, skip_symbols=False), pcfg))
-    return result
+    rules = _rules(tables(pcfg, skip_symbols=False)) if pcfg.per_sentence else [_kept_rules(pcfg)]
+    threads.in_pieces(run, _work(rules, pcfg))
+    return Marginals(**{**result.tensors(), "log_partition": result.log_partition.to(spans.dtype)})
 
 
-def _marginals_of(chart: _Chart) -> dict[str, Any]:
-    """The fields of `Marginals` for the sentences of one shard."""
-    outside, shard, wordy = _outside_of(chart), chart.shard, len(chart.leaves)
-    weight = chart.rank.new_empty(shard.rows)
-    kernels.row_weights(
-        shard.longest, shard.first, chart.log_z, np.ones(len(shard.lengths)), _bound(weight.dtype), chart.symbol_scale,
-        outside.symbol_scale, weight.numpy(),
-    )  # fmt: skip
-    tags = outside.leaves.mul_(chart.leaves).max(-1)
-    products = outside.symbols[wordy:].mul_(chart.symbols[wordy:])
-    labels = products.max(-1)
-    spans, label_posterior = weight.clone(), torch.zeros_like(weight)
-    best_label = torch.zeros(shard.rows, dtype=torch.long)
-    spans[:wordy] *= outside.leaves.sum(-1)
-    spans[wordy:] *= products.sum(-1)
-    label_posterior[wordy:] = labels.values * weight[wordy:]
-    best_label[wordy:] = torch.where(label_posterior[wordy:] > 0, labels.indices, 0)
-    tag_posterior = tags.values * weight[:wordy]
-    return {
-        "log_partition": torch.from_numpy(chart.log_z),
-        "spans": shard.table(spans),
-        "best_label": shard.table(best_label),
-        "best_label_posterior": shard.table(label_posterior),
-        "best_tag": torch.where(tag_posterior > 0, tags.indices, 0).view(shard.shape),
-        "best_tag_posterior": tag_posterior.view(shard.shape),
-    }
+_kept: tuple[list[weakref.ref[Tensor]], list[int], Rules | None] = [], [], None
+
+
+def _kept_rules(pcfg: LowRankPCFG) -> Rules:
+    """Packed, and kept until other rules come, as a parser has the same for every batch."""
+    global _kept
+    given = tuple(pcfg.rule_tables().values())
+    if any(table.is_inference() for table in given):  # nobody can see whether these change
+        return _rules(tables(pcfg, skip_symbols=False))[0]
+    versions = [table._version for table in given]
+    before, before_versions, rules = _kept
+    if rules is None or versions != before_versions or not _are(before, given):
+        (rules,) = _rules(tables(pcfg, skip_symbols=False))
+        _kept = [weakref.ref(table) for table in given], versions, rules
+    return rules
+
+
+def _are(references: Sequence[weakref.ref[Tensor]], tensors: Sequence[Tensor]) -> bool:
+    return len(references) == len(tensors) and all(a() is b for a, b in zip(references, tensors, strict=True))

@@ -1,78 +1,67 @@
-"""A batch in pieces of a few sentences: small enough for the cache, large enough for matrix products."""
+"""A batch in pieces: shards of some sentences for one thread each, and groups of them whose charts fit the cache."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ramify.runtime import threads
-from ramify.structures.low_rank import kernels
+from ramify.runtime.padding import NARROW_BYTES, padded_size
 from ramify.structures.low_rank.distribution import LowRankPCFG
 
-CACHE_BYTES = 16 * 2**20
-"""About how much of the charts one core works on at a time."""
+SHARD_BYTES = 16 * 2**20
+"""About how large the charts of a shard are at most; training keeps them until the backward pass"""
+GROUP_BYTES = 3 * 2**19
+"""About how large the charts of a group are, unless the rules are large: most of it stays in a core's cache"""
+_RESULT_BYTES = 4 + 8 + 4 + 8 + 8
+"""For each pair of fence posts: posterior, label, its posterior, a copy to check the sums, one to find the tree in"""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Some neighbouring sentences of a batch, and where their spans stand in a chart."""
+    """Some neighbouring sentences of a batch."""
 
     sentences: slice
     lengths: NDArray[np.int64]
-
-    @cached_property
-    def longest(self) -> int:
-        """N, the number of words of the longest of these sentences."""
-        return int(self.lengths.max())
+    group: int
+    """How many of them have their charts in the cache at a time"""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """(B, N)"""
-        return len(self.lengths), self.longest
-
-    @cached_property
-    def first(self) -> NDArray[np.int64]:
-        """(N + 2,) the first row of each width, from 1 on."""
-        B, N = self.shape
-        result = np.zeros(N + 2, np.int64)
-        result[2:] = np.cumsum(B * np.arange(N, 0, -1))
-        return result
+    def words(self) -> int:
+        """How many rows all groups have for words: as many as the longest sentence of each group has."""
+        return sum(len(group) * int(group.max()) for group in self._groups())
 
     @property
     def rows(self) -> int:
-        """How many spans there are."""
-        return int(self.first[-1])
+        """How many rows all groups have for spans."""
+        return sum(len(group) * int(group.max()) * (int(group.max()) + 1) // 2 for group in self._groups())
 
-    def by_width(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """The rows of each width."""
-        parts: tuple[Tensor, ...] = rows.split(np.diff(self.first)[1:].tolist())
-        return parts
+    def _groups(self) -> list[NDArray[np.int64]]:
+        return [self.lengths[begin : begin + self.group] for begin in range(0, len(self.lengths), self.group)]
 
-    def whole(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The sentences of two words or more, and the row of the span over each."""
-        sentences = np.flatnonzero(self.lengths > 1)
-        widths = self.lengths[sentences]
-        return sentences, self.first[widths] + sentences * (self.longest - widths + 1)
 
-    def table(self, rows: Tensor) -> Tensor:
-        """A number a span as a table over fence posts (B, N+1, N+1)."""
-        B, N = self.shape
-        table = rows.new_zeros(B, N + 1, N + 1)
-        kernels.table_of_rows(N, self.first, rows.numpy(), table.numpy())
-        return table
+def sentence_bytes(n: int, p: int, d: int, length: int, dtype: torch.dtype = torch.float32) -> int:
+    """What the charts of one sentence take, inside and outside, with the log scales of their rows."""
+    d, n, p = (padded_size(size, dtype, NARROW_BYTES) for size in (d, n, p))
+    return length * (length + 1) // 2 * (dtype.itemsize * 2 * (3 * d + n) + 8 * 8) + 2 * dtype.itemsize * length * p
 
-    def of_words(self, batch: Tensor) -> Tensor:
-        """The part of (B, N, ...) that belongs to these sentences."""
-        return batch[self.sentences, : self.longest]
 
-    def of_table(self, batch: Tensor) -> Tensor:
-        """The part of (B, N+1, N+1) that belongs to these sentences."""
-        return batch[self.sentences, : self.longest + 1, : self.longest + 1]
+def _group(n: int, p: int, d: int, length: int, dtype: torch.dtype = torch.float32) -> int:
+    """How many sentences: sums over splits are fastest for few, matrix products with large rules for many."""
+    rules = 2 * dtype.itemsize * d * (3 * n + 2 * p)  # up and down
+    return max(1, max(GROUP_BYTES, min(rules, SHARD_BYTES)) // sentence_bytes(n, p, d, length, dtype))
+
+
+def working_bytes(n: int, p: int, d: int, lengths: Sequence[int]) -> int:
+    """What the posteriors of a batch take on one core at their peak: the largest group's charts, and all results."""
+    longest = max(lengths)
+    sentences = min(len(lengths), _group(n, p, d, longest))
+    return sentences * sentence_bytes(n, p, d, longest) + len(lengths) * (longest + 1) ** 2 * _RESULT_BYTES
 
 
 def shards(pcfg: LowRankPCFG) -> list[Shard]:
@@ -84,9 +73,10 @@ def shards(pcfg: LowRankPCFG) -> list[Shard]:
     n, d = pcfg.nonterminals, pcfg.rank
     spans = N * (N + 1) // 2
     work = B * (spans * d * min(6 * n, 4 * d) + 4 * N * p * d)
-    count = min(B, -(-B * spans * (3 * d + n) * pcfg.words.element_size() // CACHE_BYTES))
+    count = min(B, -(-B * spans * (3 * d + n) * pcfg.words.element_size() // SHARD_BYTES))
     cores = threads.worth(work)
     count = B if pcfg.per_sentence else min(B, -(-count // cores) * cores)
     lengths = pcfg.lengths.numpy().astype(np.int64, copy=False)
     bounds = np.linspace(0, B, count + 1).astype(int).tolist()
-    return [Shard(slice(a, b), lengths[a:b]) for a, b in pairwise(bounds)]
+    group = _group(n, p, d, N, pcfg.words.dtype)
+    return [Shard(slice(a, b), lengths[a:b], group) for a, b in pairwise(bounds)]
