@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,8 +159,9 @@ def _files(folder: Path, where: str) -> dict[str, Path]:
 def planned_run(
     data: str, model: str, settings: Settings, decoders: Sequence[str], teachers: Sequence[str] = ()
 ) -> Run:
-    """A model that will be trained."""
+    """A model that will be trained, in one process."""
     path = f"{RUNS}/{run_name(data, model, settings.seed)}"
+    settings = replace(settings, gradient_groups=settings.gradient_groups or 1)
     return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=asdict(settings))
 
 
