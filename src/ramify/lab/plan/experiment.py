@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,8 +161,8 @@ def planned_run(
 ) -> Run:
     """A model that will be trained, in one process."""
     path = f"{RUNS}/{run_name(data, model, settings.seed)}"
-    settings = replace(settings, gradient_groups=settings.gradient_groups or 1)
-    return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=asdict(settings))
+    recorded = asdict(settings) | {"gradient_groups": settings.gradient_groups or 1}
+    return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=recorded)
 
 
 def planned_average(data: str, model: str, members: Sequence[str], decoders: Sequence[str] = ("mbr",)) -> Run:
