@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -198,6 +198,27 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) ->
         time.sleep(0.02)
 
 
+@contextmanager
+def ended(line: list[str], place: Path) -> Iterator[subprocess.Popen[str]]:
+    """A job that is killed at the latest when the test ends, its processes too."""
+    with subprocess.Popen(
+        line, cwd=place, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as launcher:
+        try:
+            yield launcher
+        finally:
+            kill(launcher)
+
+
+def kill(launcher: subprocess.Popen[str]) -> None:
+    """End a job that still runs, with all its processes."""
+    if launcher.poll() is None:
+        for child in psutil.Process(launcher.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        launcher.kill()
+
+
 def workers(launcher: subprocess.Popen[str]) -> dict[int, psutil.Process]:
     """The processes of a job, by their ranks."""
     found = {}
@@ -214,7 +235,7 @@ def workers(launcher: subprocess.Popen[str]) -> dict[int, psutil.Process]:
 def test_a_killed_process_is_restarted_and_changes_nothing(text, alone, tmp_path, rank):
     line = command(2, text, "--out", "run", *OPTIONS, "--resume", options=("--max-restarts=3",))
     slowly = [*line, "--checkpoint-minutes", "0"]
-    with subprocess.Popen(slowly, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True) as launcher:
+    with ended(slowly, tmp_path) as launcher:
         wait_until((tmp_path / "run" / "checkpoint.safetensors").exists, launcher)
         before = workers(launcher)
         before[rank].kill()
@@ -227,9 +248,7 @@ def test_a_killed_process_is_restarted_and_changes_nothing(text, alone, tmp_path
 @pytest.mark.slow
 def test_ctrl_c_saves_the_run(text, tmp_path, alone):
     line = [*command(2, text, "--out", "run", *OPTIONS), "--epochs", "1000"]
-    with subprocess.Popen(
-        line, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as launcher:
+    with ended(line, tmp_path) as launcher:
         wait_until((tmp_path / "run" / "metrics.jsonl").exists, launcher)
         os.killpg(launcher.pid, signal.SIGINT)  # as a terminal does
         _, error = launcher.communicate(timeout=120)
@@ -270,6 +289,7 @@ def test_two_machines_give_the_bits_of_one(text, alone, tmp_path, killed):
                 host.command(line), cwd=place, env=environment(), stderr=subprocess.PIPE, text=True
             )
             started.append(running.enter_context(process))
+            running.callback(kill, process)
         if killed:
             writers = [tmp_path / host.name / "runs" / "large" / "checkpoint.safetensors" for host in machines]
             wait_until(lambda: any(path.exists() for path in writers), started[0])

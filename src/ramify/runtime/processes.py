@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 PATIENCE = timedelta(hours=24)
 """How long to wait for another process: the first one may evaluate, or ask teachers, for hours. That a process has
 ended is noticed at once."""
+JOINING = timedelta(minutes=1)
+"""How long the processes may take to connect. Gloo can miss a connection when a job is restarted, and would wait for
+ever; a process that gives up is restarted by torchrun."""
 _FAILURES = "ramify/failures"
 
 
@@ -124,7 +127,8 @@ def joined() -> World:
         nccl = torch.cuda.is_available() and distributed.is_nccl_available()
         try:
             with _default_signals():
-                distributed.init_process_group("cpu:gloo,cuda:nccl" if nccl else "gloo", timeout=PATIENCE)
+                distributed.init_process_group("cpu:gloo,cuda:nccl" if nccl else "gloo", timeout=JOINING)
+                distributed.distributed_c10d._set_pg_timeout(PATIENCE)
         except (RuntimeError, ValueError) as error:
             raise RamifyError(
                 f"The processes of this job cannot reach each other ({_first_line(error)}); check the options of "
