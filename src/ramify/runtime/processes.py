@@ -9,8 +9,10 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import secrets
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
 PATIENCE = timedelta(hours=24)
 """How long to wait for another process: the first one may evaluate, or ask teachers, for hours. That a process has
 ended is noticed at once."""
-JOINING = timedelta(minutes=1)
-"""How long the processes may take to connect. Gloo can miss a connection when a job is restarted, and would wait for
-ever; a process that gives up is restarted by torchrun."""
 _FAILURES = "ramify/failures"
 
 
@@ -125,10 +124,18 @@ def joined() -> World:
 
     if not distributed.is_initialized():
         nccl = torch.cuda.is_available() and distributed.is_nccl_available()
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         try:
             with _default_signals():
-                distributed.init_process_group("cpu:gloo,cuda:nccl" if nccl else "gloo", timeout=JOINING)
-                distributed.distributed_c10d._set_pg_timeout(PATIENCE)
+                store = _store_of_job(rank == 0, PATIENCE)
+                attempt = agree_on_attempt(store, rank, size)
+                distributed.init_process_group(
+                    "cpu:gloo,cuda:nccl" if nccl else "gloo",
+                    store=distributed.PrefixStore(attempt, store),  # type: ignore[attr-defined]
+                    rank=rank,
+                    world_size=size,
+                    timeout=PATIENCE,
+                )
         except (RuntimeError, ValueError) as error:
             raise RamifyError(
                 f"The processes of this job cannot reach each other ({_first_line(error)}); check the options of "
@@ -141,6 +148,38 @@ def joined() -> World:
         int(os.environ.get("LOCAL_RANK", "0")),
         int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")),
     )
+
+
+def _store_of_job(is_first: bool, patience: timedelta) -> Any:
+    """What torchrun, or with some of its settings the first process, offers to all processes to exchange names by."""
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    is_host = is_first and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    return TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=is_host, timeout=patience)
+
+
+def agree_on_attempt(store: Any, rank: int, size: int, pause: float = 0.05) -> str:
+    """A name for this attempt of the job that no process of an earlier attempt has used.
+
+    A restarted job has the store of the one before, with the addresses of processes that have ended. The count of
+    restarts cannot distinguish them, because machines count separately. So each process writes a random token, and the
+    first one proposes all tokens that it finds, until every process has found its own token among them.
+    """
+    mine = secrets.token_hex(8)
+    store.set(f"ramify/token/{rank}", mine)
+    tokens = [f"ramify/token/{each}" for each in range(size)]
+    while True:
+        if rank == 0 and store.check(tokens):
+            store.set("ramify/proposal", " ".join(store.get(token).decode() for token in tokens))
+        proposal = store.get("ramify/proposal").decode() if store.check(["ramify/proposal"]) else ""
+        if dict(enumerate(proposal.split())).get(rank) == mine:
+            name = f"ramify/attempt/{proposal.replace(' ', '-')}"
+            store.set(f"{name}/seen/{rank}", "")
+            if rank == 0 and store.check([f"{name}/seen/{each}" for each in range(size)]):
+                store.set(f"{name}/agreed", "")
+            if store.check([f"{name}/agreed"]):
+                return name
+        time.sleep(pause)
 
 
 @contextmanager
@@ -168,12 +207,9 @@ def is_first_failure() -> bool:
     """Whether no other process of the job has failed yet; the first to fail says why, and the others are silent."""
     if not is_launched():
         return True
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]
-
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     with suppress(RuntimeError, ValueError, KeyError):
-        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        store = TCPStore(address, port, is_master=False, timeout=timedelta(seconds=3))
+        store = _store_of_job(False, timedelta(seconds=3))
         return bool(store.add(f"{_FAILURES}/{attempt}", 1) == 1)
     return True
 
