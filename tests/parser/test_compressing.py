@@ -66,7 +66,7 @@ def test_trees_and_probabilities_are_those_of_the_first(family, models, sentence
 
 
 def test_what_differs_between_two_grammars_is_counted(models, sentences):
-    one, other = ramify.load(models / "tn-pcfg"), ramify.load(models / "td-pcfg")
+    one, other = ramify.load(models / "tn-pcfg"), ramify.load(models / "sn-pcfg")
     found = compare_parsers(one, other, sentences)
     pairs = list(zip(one.analyse_many(sentences), other.analyse_many(sentences), strict=True))
     assert found.same_trees == sum(np.array_equal(a.parse.spans, b.parse.spans) for a, b in pairs) < 60

@@ -140,7 +140,7 @@ def test_a_run_with_the_rule_goes_on_with_it(text: Path, dev: Path, tmp_path: Pa
 
 
 def test_a_model_of_before_has_no_figure_for_spelling(trees: Path, tmp_path: Path) -> None:
-    ramify.train(trees, tmp_path / "run", **TINY)
+    ramify.train(trees, tmp_path / "run", preset="tn-pcfg-60", **TINY)
     with_spelling = ramify.evaluate(ramify.load(tmp_path / "run"), trees)
     as_before(tmp_path / "run")
     parser = ramify.load(tmp_path / "run")

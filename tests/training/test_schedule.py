@@ -177,7 +177,7 @@ def test_the_best_epoch_so_far_is_kept_not_one_better_than_the_last(
 
     monkeypatch.setattr("ramify.training.run.judge", judged)
     (tmp_path / "text").write_text("a b c\nb c d a\nc a\nd b a\n" * 10)
-    ramify.train(tmp_path / "text", tmp_path / "run", **SMALL, epochs=4)
+    ramify.train(tmp_path / "text", tmp_path / "run", **SMALL, epochs=4, patience=5)
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["best_epoch"] for line in lines] == [1, 1, 1, 1]
     kept = load_file(tmp_path / "run" / "model.safetensors")

@@ -25,7 +25,7 @@ from tests.command import ramify as command
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 2, "batch_size": 8}
 SUMMARY = Summary(
     source="text",
-    used=90,
+    used=10_000,
     held_out=5,
     dropped={"under 2 words": 3, "over 40 words": 2},
     blank_lines=1,
@@ -132,6 +132,13 @@ def test_advice_where_there_is_too_little_text_for_the_symbols():
     assert advice in printed(lambda on: on["on_start"](few))
 
 
+def test_what_to_expect_of_little_text():
+    (note,) = replace(SUMMARY, used=9_999).notes
+    assert "9,999 sentences" in note
+    assert "ramify focus" in note
+    assert replace(SUMMARY, used=9_999, teachers=("one",)).notes == []
+
+
 def test_a_note_where_no_word_of_the_training_text_is_unknown():
     (note,) = replace(SUMMARY, unknown=UnknownCount(60_000, 0)).notes
     assert "--min-count 2" in note
@@ -140,7 +147,7 @@ def test_a_note_where_no_word_of_the_training_text_is_unknown():
 
 def test_the_summary_on_the_terminal():
     shown = printed(lambda on: on["on_start"](SUMMARY))
-    parts = "100 sentences read; 90 used; 5 held out; 5 dropped (3 under 2 words, 2 over 40 words); 1 blank line"
+    parts = "10,010 sentences read; 10,000 used; 5 held out; 5 dropped (3 under 2 words, 2 over 40 words); 1 blank line"
     for part in (*parts.split("; "), "60,000", "1,000", "tn-pcfg", "rank 200", "1,234 parameters"):
         assert part in shown
 

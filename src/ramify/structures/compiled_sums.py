@@ -19,7 +19,7 @@ _SMALLEST = float(np.finfo(np.float32).tiny)
 _LOG2_E, _LN_2 = 1 / math.log(2), math.log(2)
 _LEAST = -1022.0
 """The smallest power of two that is a normal float64"""
-_VANISHES = 3e-308
+VANISHES = 3e-308
 """Weights up to this are those of terms at or below the smallest power"""
 
 
@@ -76,7 +76,7 @@ def relative_weights(count, terms, a_rows, b_rows, number):
     exponentials(terms, count)
     for t in range(count):
         weight = number(terms[t])
-        if weight > _VANISHES:
+        if weight > VANISHES:
             terms[kept], a_rows[kept], b_rows[kept] = weight, a_rows[t], b_rows[t]
             kept += 1
     return kept, peak

@@ -87,7 +87,7 @@ def test_what_cannot_be_planned_is_refused(tmp_path, change, message):
 def test_what_needs_a_failed_run_fails_with_the_reason(tmp_path):
     plan = read_plan(write_experiment(tmp_path, FOCUSED))
     statuses = {name: Status(name, state="waiting") for name in plan.runs}
-    experiment = _Experiment(plan, tmp_path, statuses, lambda *_: None, 0)
+    experiment = _Experiment(plan, tmp_path, statuses, lambda *_: None, 0, lambda *_: pytest.fail("nothing may start"))
     waiting = [name for name in statuses if "low-rank" not in name]
     assert experiment._next(waiting) is None  # their teachers are not trained yet
     statuses["small/low-rank/seed-0"].state = "finished"

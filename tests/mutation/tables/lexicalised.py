@@ -49,7 +49,7 @@ GROUPS = (
             Mutant("lexicalised.vector_loops:_pair_weights", "if weight > 0 or other > 0", "if weight > 0"),
             Mutant(
                 "compiled_sums:relative_weights",
-                "if weight > _VANISHES",
+                "if weight > VANISHES",
                 "if weight >= 0",
                 "zeros only take time",
             ),

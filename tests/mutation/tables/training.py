@@ -9,8 +9,8 @@ GROUPS = (
         (
             Mutant("Settings.focus_in", "self.focus_decay ** (epoch - 1)", "self.focus_decay**epoch"),
             Mutant("Settings.focus_in", "1.0 if self.focus is None", "0.0 if self.focus is None"),
-            Mutant("train_epoch", "focus.of([places[each] for each in batch])", "focus.of(batch)"),
-            Mutant("train_epoch", "strength * focus.of", "focus.of"),
+            Mutant("train_epoch", "chosen = [places[each] for each in batch]", "chosen = batch"),
+            Mutant("Guidance.span_scores", "strength * self.teachers.of", "self.teachers.of"),
             Mutant("SpanScores.starts", "N * (N - 1) // 2", "N * (N + 1) // 2"),
             Mutant("scores_of_teachers", "] += table", "] = table"),
             Mutant("scores_of_teachers", 'focus_on == "trees"', 'focus_on != "trees"'),

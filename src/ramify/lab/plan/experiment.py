@@ -159,9 +159,10 @@ def _files(folder: Path, where: str) -> dict[str, Path]:
 def planned_run(
     data: str, model: str, settings: Settings, decoders: Sequence[str], teachers: Sequence[str] = ()
 ) -> Run:
-    """A model that will be trained."""
+    """A model that will be trained, in one process."""
     path = f"{RUNS}/{run_name(data, model, settings.seed)}"
-    return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=asdict(settings))
+    recorded = asdict(settings) | {"gradient_groups": settings.gradient_groups or 1}
+    return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=recorded)
 
 
 def planned_average(data: str, model: str, members: Sequence[str], decoders: Sequence[str] = ("mbr",)) -> Run:

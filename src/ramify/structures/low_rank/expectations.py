@@ -11,7 +11,7 @@ import numpy as np
 
 from ramify.runtime.compilation import compiled
 from ramify.runtime.products import multiply
-from ramify.structures.compiled_sums import exponentials
+from ramify.structures.compiled_sums import VANISHES, exponentials
 from ramify.structures.low_rank.charts import (
     Array,
     begin_chart,
@@ -54,7 +54,8 @@ def _row_weights(N, first, log_z, factor, bound, inside, outside, weights):
     for width in range(1, N + 1):
         for row in range(first[width], first[width + 1]):
             b = (row - first[width]) // (N - width + 1)
-            weights[row] = weights[row] * factor[b] if log_z[b] > -np.inf else 0.0
+            possible = log_z[b] > -np.inf and weights[row] > VANISHES  # a forbidden span counts exactly zero
+            weights[row] = weights[row] * factor[b] if possible else 0.0
 
 
 @compiled
