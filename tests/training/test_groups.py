@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,15 +44,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "crf": {"embedding": 8, "width": 8},
 }
 
-DRAWING = threading.Lock()
-"""Models draw their parameters with torch's own generator, which threads share."""
+
+@cache
+def drawn_model(family: str) -> Any:
+    settings = load_settings(None, {"model": family, **OPTIONS[family]})
+    torch.manual_seed(0)
+    return FAMILIES[family](**settings.model_arguments(WORDS))
 
 
 def model_of(family: str) -> Any:
-    settings = load_settings(None, {"model": family, **OPTIONS[family]})
-    with DRAWING:
-        torch.manual_seed(0)
-        return FAMILIES[family](**settings.model_arguments(WORDS))
+    """Always the same one; not drawn again, because threads share the generator of torch."""
+    return deepcopy(drawn_model(family))
 
 
 def sentences_of(model: Any, count: int, length: int = 5) -> tuple[Tensor, Tensor | None]:
