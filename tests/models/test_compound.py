@@ -1,4 +1,4 @@
-"""Compound grammars, low-rank and dense: rules of its own for every sentence."""
+"""Compound grammars, low-rank and dense: separate rules for every sentence."""
 
 from __future__ import annotations
 
@@ -42,6 +42,37 @@ def test_the_divergence_is_the_one_torch_knows():
     draws = torch.stack([encoder(WORD_IDS, LENGTHS * 0 + 6, torch.Generator().manual_seed(i))[0] for i in range(2000)])
     torch.testing.assert_close(draws.mean(0), mean, rtol=0, atol=0.1)
     torch.testing.assert_close(draws.std(0), q.stddev, rtol=0.1, atol=0)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_the_two_directions_have_the_gradients_of_torchs_bidirectional_lstm(cores, on_cores):
+    torch.manual_seed(0)
+    encoder, lengths = SentenceEncoder(20, 6, size=8).double(), torch.tensor([6, 6])
+    states, _ = encoder.states(encoder.embedding(WORD_IDS))
+    expected = encoder.parameters_of_z(states.amax(1))[:, :6]
+    factors = torch.linspace(-1, 2, expected.numel(), dtype=torch.float64).view_as(expected)
+    parameters = list(encoder.parameters())
+    expected_gradients = torch.autograd.grad((expected * factors).sum(), parameters)
+    on_cores(cores)
+    found, _ = encoder(WORD_IDS, lengths, None)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    gradients = torch.autograd.grad((found * factors).sum(), parameters)
+    torch.testing.assert_close(gradients, expected_gradients, rtol=1e-10, atol=1e-12)
+
+
+@families
+def test_gradients_are_the_same_on_two_cores(family, on_cores):
+    grammar = compound(family)
+
+    def gradients() -> list[torch.Tensor | None]:
+        distribution, cost = grammar.with_cost(WORD_IDS, torch.tensor([6, 6]), torch.Generator().manual_seed(0))
+        grammar.zero_grad()
+        (inside(distribution) - cost).sum().backward()
+        return [parameter.grad for parameter in grammar.parameters()]
+
+    expected = gradients()
+    on_cores(2)
+    torch.testing.assert_close(gradients(), expected)
 
 
 def test_a_network_sees_each_symbol_with_z_behind_it():

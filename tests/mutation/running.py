@@ -37,7 +37,7 @@ class Result:
 
 
 class Runner:
-    """Tries mutants in copies of the package within a folder of its own."""
+    """Tries mutants in copies of the package in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -108,7 +108,7 @@ def _run_tests(path: Path, group: Group, limit: float) -> tuple[int | None, str]
     tests = [f"tests/{name}" for name in group.tests]
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={path / 'pytest'}"]
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    process = subprocess.Popen(  # in a session of its own, so that processes of the tests end with it
+    process = subprocess.Popen(  # in a separate session, so that processes of the tests end with it
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=PROJECT,
         env={**environment, "PYTHONPATH": str(path)},

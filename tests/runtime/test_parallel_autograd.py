@@ -23,8 +23,24 @@ def parts():
 
 def gradients(results, parts) -> list[torch.Tensor]:
     total = sum((result * torch.linspace(-1, 2, result.numel()).view_as(result)).sum() for result in results)
-    wanted = list({id(p): p for part in parts for p in part.parameters if p.requires_grad}.values())
+    wanted = list({id(p): p for part in parts for p in part.inputs if p.requires_grad}.values())
     return list(torch.autograd.grad(total, wanted))
+
+
+def test_gradients_go_on_through_inputs_that_were_computed(on_cores):
+    torch.manual_seed(0)
+    source, first, second = (torch.randn(3, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+
+    def total(run) -> torch.Tensor:
+        given = source.tanh()
+        parts = [Part(lambda: given @ first, [given, first], 1e9), Part(lambda: second @ given, [given, second], 1e9)]
+        return sum(result.square().sum() for result in run(parts))
+
+    leaves = (source, first, second)
+    expected = torch.autograd.grad(total(lambda parts: [part.function() for part in parts]), leaves)
+    on_cores(2)
+    for found, each in zip(torch.autograd.grad(total(run_parts), leaves), expected, strict=True):
+        torch.testing.assert_close(found, each, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
@@ -43,7 +59,7 @@ def test_values_and_gradients_are_those_of_one_after_the_other(parts, cores, on_
 def test_a_second_backward_pass_gives_the_same_gradients(parts, on_cores):
     on_cores(2)
     total = sum(result.sum() for result in run_parts(parts))
-    wanted = [parameter for parameter in parts[0].parameters if parameter.requires_grad]
+    wanted = [parameter for parameter in parts[0].inputs if parameter.requires_grad]
     first = torch.autograd.grad(total, wanted, retain_graph=True)
     second = torch.autograd.grad(total, wanted)
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from functools import partial
-from itertools import chain, pairwise
 
-import torch
 from torch import Tensor, nn
 
 from ramify.models.emission import word_log_probabilities
 from ramify.models.grammar import Grammar
 from ramify.models.networks import CosineLayer
-from ramify.runtime import threads
-from ramify.runtime.parallel_autograd import Part, run_parts
+from ramify.models.parts import run_named
+from ramify.runtime.parallel_autograd import Part
 from ramify.structures.low_rank import LowRankPCFG, LowRankRules
-
-MIN_WORK_TO_DIVIDE = 1e9
-"""A part with at least this many operations, ten milliseconds on one core, is cut into one piece per core."""
 
 
 class LowRankGrammar(Grammar):
@@ -36,12 +29,7 @@ class LowRankGrammar(Grammar):
         """
 
     def _run(self, z: Tensor | None, *names: str) -> dict[str, Tensor]:
-        selected = {name: parts for name, parts in self._parts(z).items() if name in names}
-        parts = list(chain.from_iterable(selected.values()))
-        # Gradients must go through z too.
-        found = iter(run_parts(parts) if z is None else [part.function() for part in parts])
-        pieces = {name: [next(found) for _ in parts] for name, parts in selected.items()}
-        return {name: made[0] if len(made) == 1 else torch.cat(made, -2) for name, made in pieces.items()}
+        return run_named({name: parts for name, parts in self._parts(z).items() if name in names})
 
     def rules(self, z: Tensor | None = None) -> LowRankRules:
         """Start and binary rules; with z (B, latent) one set for each sentence."""
@@ -66,23 +54,3 @@ class LowRankGrammar(Grammar):
 
 def _rules_of(made: dict[str, Tensor]) -> LowRankRules:
     return LowRankRules(made["root"], made.get("head"), made["left"], made["right"])
-
-
-def part(function: Callable[[], Tensor], rows: int, embeddings: Sequence[nn.Parameter], *networks: nn.Module) -> Part:
-    """A part made from embeddings by networks whose matrices are multiplied with this many rows."""
-    matrices = [parameter for network in networks for parameter in network.parameters()]
-    return Part(function, [*embeddings, *matrices], 2 * rows * sum(matrix.numel() for matrix in matrices))
-
-
-def parts_by_rows(
-    function: Callable[[slice], Tensor], rows: slice, embeddings: Sequence[nn.Parameter], *networks: nn.Module
-) -> list[Part]:
-    """The same where no row of the result depends on another: in pieces, if they are worth it."""
-    count = rows.stop - rows.start
-    whole = part(lambda: function(rows), count, embeddings, *networks)
-    pieces = min(threads.available(), count) if whole.work > MIN_WORK_TO_DIVIDE else 1
-    bounds = [rows.start + count * i // pieces for i in range(pieces + 1)]
-    return [
-        whole._replace(function=partial(function, slice(start, end)), work=whole.work / pieces)
-        for start, end in pairwise(bounds)
-    ]

@@ -8,7 +8,10 @@ from torch import Tensor, nn
 from ramify.models.emission import word_log_probabilities
 from ramify.models.grammar import Grammar
 from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
+from ramify.models.parts import part, parts_by_rows, run_named
+from ramify.runtime.parallel_autograd import Part
 from ramify.structures.dense import DenseRules
+from ramify.structures.pcfg import PCFG
 
 
 class NPCFG(Grammar):
@@ -42,12 +45,45 @@ class NPCFG(Grammar):
 
     def rules(self, z: Tensor | None = None) -> DenseRules:
         """Start and binary rules; with z (B, latent) one set for each sentence."""
-        m = self.nonterminals + self.preterminals
-        root: Tensor = self.start_layer(self.start_encoder(self.start_embedding, z)).squeeze(-2)
-        binary: Tensor = self.rule_layer(self.nonterminal_embedding, z)
-        return DenseRules(root.log_softmax(-1), binary.log_softmax(-1).unflatten(-1, (m, m)))
+        return self._rules_of(run_named(self._rule_parts(z)))
 
     def emission(self, word_ids: Tensor, z: Tensor | None = None) -> Tensor:
         """log p(T -> w) (..., p) of the words given by their numbers (...); with z (B, latent) those are (B, N)."""
-        states: Tensor = self.preterminal_encoder(self.preterminal_embedding, z)  # (..., p, embedding)
-        return word_log_probabilities(states, self.word_layer.weight, self.word_layer.bias, word_ids)
+        return self._words(run_named(self._state_parts(z)), word_ids)
+
+    def distribution_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> PCFG:
+        """For sentences (B, N), all networks at the same time."""
+        made = run_named(self._rule_parts(z) | self._state_parts(z))
+        return self._rules_of(made).with_words(self._words(made, word_ids), lengths)
+
+    def _rule_parts(self, z: Tensor | None) -> dict[str, list[Part]]:
+        parents, start = self.nonterminal_embedding, self.start_embedding
+
+        def binary(rows: slice) -> Tensor:
+            logits: Tensor = self.rule_layer(parents[rows], z)
+            return logits.log_softmax(-1)
+
+        def root() -> Tensor:
+            logits: Tensor = self.start_layer(self.start_encoder(start, z))
+            return logits.squeeze(-2).log_softmax(-1)
+
+        return {
+            "binary": parts_by_rows(binary, slice(0, len(parents)), z, [parents], self.rule_layer),
+            "root": [part(root, 1, z, [start], self.start_encoder, self.start_layer)],
+        }
+
+    def _state_parts(self, z: Tensor | None) -> dict[str, list[Part]]:
+        tags = self.preterminal_embedding
+
+        def states(rows: slice) -> Tensor:
+            found: Tensor = self.preterminal_encoder(tags[rows], z)  # (..., p, embedding)
+            return found
+
+        return {"states": parts_by_rows(states, slice(0, len(tags)), z, [tags], self.preterminal_encoder)}
+
+    def _rules_of(self, made: dict[str, Tensor]) -> DenseRules:
+        m = self.nonterminals + self.preterminals
+        return DenseRules(made["root"], made["binary"].unflatten(-1, (m, m)))
+
+    def _words(self, made: dict[str, Tensor], word_ids: Tensor) -> Tensor:
+        return word_log_probabilities(made["states"], self.word_layer.weight, self.word_layer.bias, word_ids)

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from ramify.models.linear import Linear
-from ramify.models.low_rank_grammar import LowRankGrammar, part, parts_by_rows
+from ramify.models.low_rank_grammar import LowRankGrammar
 from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
+from ramify.models.parts import part, parts_by_rows
 from ramify.runtime.parallel_autograd import Part
 
 BLOCKS = 3
@@ -58,7 +59,7 @@ class SNPCFG(LowRankGrammar):
                 logits: Tensor = (network(symbols) + symbols) @ parents.mT
                 return logits.log_softmax(-2)
 
-            return [part(made, n + p, [symbols], self.parent, network)]
+            return [part(made, n + p, z, [symbols], self.parent, network)]
 
         def root() -> Tensor:
             found = (start @ symbols[:n].T).squeeze(0).log_softmax(-1)
@@ -67,6 +68,6 @@ class SNPCFG(LowRankGrammar):
         return {
             "left": children(self.left),
             "right": children(self.right),
-            "states": parts_by_rows(states, slice(n, n + p), [symbols], self.preterminal_encoder),
-            "root": [part(root, n, [symbols, start])],
+            "states": parts_by_rows(states, slice(n, n + p), z, [symbols], self.preterminal_encoder),
+            "root": [part(root, n, None, [symbols, start])],
         }

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ramify.models.linear import Linear
-from ramify.models.low_rank_grammar import LowRankGrammar, part, parts_by_rows
+from ramify.models.low_rank_grammar import LowRankGrammar
 from ramify.models.networks import (
     CosineLayer,
     SymbolLayer,
@@ -16,6 +16,7 @@ from ramify.models.networks import (
     state_network,
 )
 from ramify.models.options import ACTIVATIONS, TEMPERATURES
+from ramify.models.parts import part, parts_by_rows
 from ramify.runtime.parallel_autograd import Part
 
 
@@ -96,16 +97,16 @@ class TNPCFG(LowRankGrammar):
                 logits: Tensor = self.projection(network(symbols[:rows], z))
                 return logits.log_softmax(summing_to_one)
 
-            return [part(made, rows, [symbols], network, self.projection)]
+            return [part(made, rows, z, [symbols], network, self.projection)]
 
         def root() -> Tensor:
             logits: Tensor = self.start(self.start_embedding, z)
             return logits.squeeze(-2).log_softmax(-1)
 
         return {
-            "states": parts_by_rows(states, slice(len(tags) - p, len(tags)), [tags], self.preterminal_encoder),
+            "states": parts_by_rows(states, slice(len(tags) - p, len(tags)), z, [tags], self.preterminal_encoder),
             "left": rules(self.left, n + p, -2),
             "right": rules(self.right, n + p, -2),
             "head": rules(self.head, n, -1),
-            "root": [part(root, 1, [self.start_embedding], self.start)],
+            "root": [part(root, 1, z, [self.start_embedding], self.start)],
         }

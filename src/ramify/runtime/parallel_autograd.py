@@ -10,33 +10,33 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ramify.runtime import threads
 
 
 class Part(NamedTuple):
-    """A function without arguments, and the parameters its result depends on."""
+    """A function without arguments, and the tensors that its result has gradients for."""
 
     function: Callable[[], Tensor]
-    parameters: Sequence[nn.Parameter]
+    inputs: Sequence[Tensor]
     work: float
     """Floating-point operations, roughly"""
 
 
 def run_parts(parts: Sequence[Part]) -> tuple[Tensor, ...]:
-    """The results of all parts; gradients reach their parameters, one of which may belong to several parts."""
-    needed = _unique(parameter for part in parts for parameter in part.parameters)
-    on_cpu = all(parameter.device.type == "cpu" for parameter in needed)
+    """The results of all parts; gradients reach their inputs, one of which may belong to several parts."""
+    needed = _unique(tensor for part in parts for tensor in part.inputs)
+    on_cpu = all(tensor.device.type == "cpu" for tensor in needed)
     if threads.worth(sum(part.work for part in parts)) == 1 or not on_cpu or not torch.is_grad_enabled():
         return tuple(part.function() for part in parts)
     results: tuple[Tensor, ...] = _RunParts.apply(parts, *needed)  # type: ignore[no-untyped-call]
     return results
 
 
-def _unique(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
-    return list({id(parameter): parameter for parameter in parameters}.values())
+def _unique(tensors: Iterable[Tensor]) -> list[Tensor]:
+    return list({id(tensor): tensor for tensor in tensors}.values())
 
 
 def _results(parts: Sequence[Part]) -> list[Tensor]:
@@ -51,7 +51,7 @@ def _results(parts: Sequence[Part]) -> list[Tensor]:
 
 class _RunParts(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, parts: Sequence[Part], *needed: nn.Parameter) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, parts: Sequence[Part], *needed: Tensor) -> tuple[Tensor, ...]:
         ctx.parts, ctx.needed = parts, needed
         ctx.results = _results(parts)
         return tuple(result.detach() for result in ctx.results)
@@ -61,7 +61,7 @@ class _RunParts(torch.autograd.Function):
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         def run(work: tuple[Part, Tensor, Tensor]) -> tuple[Tensor | None, ...]:
             part, result, gradient = work
-            trainable = [parameter for parameter in part.parameters if parameter.requires_grad]
+            trainable = [tensor for tensor in part.inputs if tensor.requires_grad]
             return torch.autograd.grad(result, trainable, gradient)
 
         # The graphs of the parts are freed as they are walked through; a second backward pass builds them again.
@@ -70,9 +70,9 @@ class _RunParts(torch.autograd.Function):
         del results
         sums: dict[int, Tensor] = {}
         for part, gradients in zip(ctx.parts, found, strict=True):
-            trainable = [parameter for parameter in part.parameters if parameter.requires_grad]
-            for parameter, gradient in zip(trainable, gradients, strict=True):
+            trainable = [tensor for tensor in part.inputs if tensor.requires_grad]
+            for tensor, gradient in zip(trainable, gradients, strict=True):
                 if gradient is not None:
-                    before = sums.get(id(parameter))
-                    sums[id(parameter)] = gradient if before is None else before + gradient
-        return None, *(sums.get(id(parameter)) for parameter in ctx.needed)
+                    before = sums.get(id(tensor))
+                    sums[id(tensor)] = gradient if before is None else before + gradient
+        return None, *(sums.get(id(tensor)) for tensor in ctx.needed)
