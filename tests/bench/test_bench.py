@@ -1,4 +1,4 @@
-"""What is counted and told by `ramify bench`; how fast anything is, no test says."""
+"""What `ramify bench` counts and reports; no test asserts how fast anything is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to measure, and how many floating-point operations it is worth."""
+"""What to measure, and how many floating-point operations it takes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ class Case:
             torch.manual_seed(0)
             grammar = FAMILIES[self.model](**arguments)
         if not isinstance(grammar, GenerativeModel):
-            raise RamifyError(f"{self.model} is not a grammar, and only grammars are measured.")
+            raise RamifyError(
+                f"{self.model} is not a grammar, and only grammars can be measured; choose another model."
+            )
         check_fits(grammar, self.length)
         return grammar
 

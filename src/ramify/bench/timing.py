@@ -1,4 +1,4 @@
-"""Speed beside what the machine's matrix product could do, memory, and the log-space reference on the same words."""
+"""Speed relative to matrix products on the same machine, memory, and the log-space reference on the same words."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from ramify.training.loop import train_step
 SQUARES = (1024, 2048, 4096)
 REFERENCE_SENTENCES = 4
 """Sentences of the batch on which the log-space reference is timed: it keeps every split in memory."""
+REFERENCE_LENGTH = 60
+"""Longer sentences are not given to the reference: at 200 words, it would take minutes and gigabytes."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,11 @@ class Measurement:
     predicted_memory_mb: float | None
     """The estimate before the task runs, for parsing; None for other tasks"""
     reference_sentences_per_second: float | None
-    """Inside and outside in log space by autograd on the same words; None if it was not requested"""
+    """Inside and outside in log space by autograd on the same words; None for long sentences or if not requested"""
     threads: int
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON, the case's sizes among the figures."""
+        """As JSON values, the case's sizes among the figures."""
         record = asdict(self)
         case: dict[str, Any] = record.pop("case")
         return case | record
@@ -124,6 +126,7 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
     if peak is None:
         peak = sgemm_peak()
         times += time_repetitions(run, case.seconds)  # on both sides, in case the machine became slower or faster
+    reference = reference and case.length <= REFERENCE_LENGTH
     rate, gflop = case.batch / min(times), flop(case, grammar) / 1e9
     return Measurement(
         case=replace(case, rank=grammar.rank, compound=grammar.latent > 0),

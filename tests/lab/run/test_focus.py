@@ -69,9 +69,9 @@ def recipe_file(tmp_path: Path) -> Path:
     ("change", "message"),
     [
         (('teachers = ["low-rank"]', 'teachers = ["other"]'), "teacher of student, 'other' is unknown"),
-        (('teachers = ["low-rank"]', 'teachers = ["student"]'), "student is among its own teachers"),
+        (('teachers = ["low-rank"]', 'teachers = ["student"]'), "student is one of its own teachers"),
         (('teachers = ["low-rank"]', 'teachers = ["both"]'), "an average; name its members"),
-        (('teachers = ["low-rank"]', 'teachers = ["low-rank"]\nteacher_seeds = [7]'), "seed-7, which is in no group"),
+        (('teachers = ["low-rank"]', 'teachers = ["low-rank"]\nteacher_seeds = [7]'), "seed-7, which no group"),
         (('teachers = ["low-rank"]', "focus = 1.0"), "focus"),
         (('teachers = ["low-rank"]', "teacher_seeds = [0]"), "teacher_seeds"),
         (('members = ["low-rank", "student"]', "members = []"), "no members"),
@@ -119,8 +119,8 @@ def test_each_round_teaches_the_next(recipe_file, tmp_path):
     [
         (("rounds = 2", "rounds = 0"), "rounds"),
         (("rounds = 2", "round = 2"), "round.? is unknown"),
-        (("rank = 8\nseeds = [0, 1]", "rank = 8\nfocus = 1.0"), "focus is for the student"),
-        (("[teachers.dense]", "[teachers.student-9]"), "names beginning with student"),
+        (("rank = 8\nseeds = [0, 1]", "rank = 8\nfocus = 1.0"), "focus applies only to the student"),
+        (("[teachers.dense]", "[teachers.student-9]"), "names that begin with student"),
         (("seeds = [3, 4]", "seeds = []"), "seeds is empty"),
         (("rank = 8\nfocus", "ranks = 8\nfocus"), "'ranks' is not a setting"),
         (("seeds = [0, 1]", "seeds = [-1]"), r"low-rank\]: seeds\[0\]"),

@@ -357,7 +357,7 @@ def test_the_command_line(copied):
     assert "4 jobs: 4 waiting" in dry.stdout
     assert ramify("experiment", "main", "--show").stdout.startswith("# The paper's main table")
     for arguments, message in (
-        ([path], "--out FOLDER"),
+        ([path], "--out"),
         ([path, "--data", "small", "--out", out], "NAME=FOLDER"),
         ([path, "--data", "small=a", "--data", "small=b", "--out", out], "small is given twice"),
     ):

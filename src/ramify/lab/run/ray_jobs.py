@@ -10,6 +10,7 @@ from __future__ import annotations
 import queue
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace as with_changes
@@ -92,7 +93,8 @@ class RayWorker:
 
     def stop(self) -> None:
         """Ask it to save its run and end."""
-        self._ray.cancel(self._task, force=False)
+        # Not recursive, which would also cancel the calls that pass its last events on.
+        self._ray.cancel(self._task, force=False, recursive=False)
 
     def kill(self) -> None:
         """End it now; its files stay whole."""
@@ -129,22 +131,25 @@ def _work(name: str, job: str, channel: Any) -> None:
     """Runs on a machine of the cluster, until the process of the job has ended."""
     events: Events = queue.Queue()
     worker = Worker(name, Job.from_json(job), None, events)
+    # Ray asks for an end by interrupting this thread, wherever it is. Another one, which is never interrupted, passes
+    # events on, so that none is lost and no lock stays taken.
+    passing = threading.Thread(target=_pass_on, args=(worker, events, channel), daemon=True)
+    passing.start()
     try:
-        try:
-            end = _passed_on(events, channel)
-        except KeyboardInterrupt:  # so Ray asks for an end
-            worker.stop()
-            end = _passed_on(events, channel)
-        channel.put((name, {**end, "written": worker.close()}))
+        while passing.is_alive():
+            try:
+                time.sleep(PAUSE)
+            except KeyboardInterrupt:
+                worker.stop()
     finally:
         worker.kill()
 
 
-def _passed_on(events: Events, channel: Any) -> Event:
-    """Pass on all events but the last one, which this gives."""
+def _pass_on(worker: Worker, events: Events, channel: Any) -> None:
+    """All events, the last one with what the process wrote about errors."""
     while True:
-        with suppress(queue.Empty):  # an interrupt is noticed between two waits
-            name, event = events.get(timeout=PAUSE)
-            if event["event"] == ENDED:
-                return event
-            channel.put((name, event))
+        name, event = events.get()
+        if event["event"] == ENDED:
+            channel.put((name, {**event, "written": worker.close()}))
+            return
+        channel.put((name, event))
