@@ -20,19 +20,19 @@ types: $(INSTALLED)
 layers: $(INSTALLED)
 	$(VENV)/bin/lint-imports
 
-# The tests of the web page need Debian's Chromium, those of several machines the program ip; where these cannot be
-# installed, the tests are deselected and say so.
+# The tests of the web page need Debian's Chromium, and those of several machines need the program ip. If these cannot be
+# installed, pytest leaves the tests out and says so.
 programs:
 	@{ command -v chromium && command -v ip; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 	  { apt-get update && apt-get install --yes --no-install-recommends chromium iproute2; } >/dev/null 2>&1; } || true
 
-# Several processes, because most tests use one core; four take all the memory there may be. A process that has no tests
-# left takes some from another.
+# Several processes, because most tests use one core; more than four could need too much memory. A process that has no
+# tests left takes some from another.
 pytest: $(INSTALLED) programs
 	$(VENV)/bin/pytest -n logical --maxprocesses 4 --dist worksteal
 
-# Small defects, made one at a time, that the tests must notice. It takes an hour or two, so it is no part of `make test`;
-# MUTANTS='-k networks --jobs 2' tries those with "networks" in their description, two at a time.
+# Introduces small defects, one at a time, which the tests must detect. This takes an hour or two, so `make test` does not
+# include it. MUTANTS='-k networks --jobs 2' tries those with "networks" in their description, two at a time.
 mutants: $(INSTALLED)
 	$(VENV)/bin/python -m tests.mutation $(MUTANTS)
 

@@ -126,7 +126,9 @@ def test_models_lists_them_and_prints_a_card(models):
     size = sum(file.stat().st_size for file in (models / "bundled" / "en").iterdir()) / 1e6
     assert command("models").stdout == f"en: English, for tests (189 words, {size:.1f} MB)\n"
     assert command("models", "en").stdout == "# English, for tests\n\nA card.\n"
-    assert command("models", "de").stderr == "error: de: there is no such bundled model; there are: en.\n"
+    refused = command("models", "de").stderr
+    assert refused.startswith("error: de: ")
+    assert "en." in refused
 
 
 class StandIn:
@@ -179,7 +181,7 @@ def test_a_model_of_the_hub(stand_in, models, here):
 
 def test_a_branch_is_pinned_to_its_commit_which_is_reported(stand_in):
     pinned = f"{'main':0<40}"
-    with pytest.warns(RamifyWarning, match=f"is the commit {pinned}; give hf:owner/name@{pinned}"):
+    with pytest.warns(RamifyWarning, match=f"hf:owner/name@{pinned} "):
         found = resolve("hf:owner/name@main")
     assert found.name == f"owner--name@{pinned}"
     assert [call["revision"] for call in stand_in.calls] == [pinned]
@@ -203,13 +205,13 @@ def test_what_is_fetched_is_checked(stand_in):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("hf:owner/name", "hf:owner/name@revision; a model without one may change"),
-        ("hf:name@main", "is not the name of a model"),
-        ("hf:owner/name@", "is not the name of a model"),
-        ("hf:../../etc@main", "is not the name of a model"),
-        ("hf:owner/name@../../x", "is not the name of a model"),
-        ("hf:owner/name@a b", "is not the name of a model"),
-        ("hf:https://example.org/x@main", "is not the name of a model"),
+        ("hf:owner/name", "the revision is missing; give hf:owner/name@"),
+        ("hf:name@main", "give hf:owner/name@revision"),
+        ("hf:owner/name@", "give hf:owner/name@revision"),
+        ("hf:../../etc@main", "give hf:owner/name@revision"),
+        ("hf:owner/name@../../x", "give hf:owner/name@revision"),
+        ("hf:owner/name@a b", "give hf:owner/name@revision"),
+        ("hf:https://example.org/x@main", "give hf:owner/name@revision"),
     ],
 )
 def test_wrong_names_of_the_hub(name, reason, stand_in):
@@ -227,7 +229,7 @@ def test_the_hub_is_out_of_reach(monkeypatch):
     monkeypatch.setattr(sys.modules["huggingface_hub"], "snapshot_download", fails)
     found = command("parse", "-m", f"hf:owner/name@{COMMIT}", given=SENTENCE)
     assert found.stderr == (
-        f"error: hf:owner/name@{COMMIT}: cannot be fetched (no route to host); check the name and the network.\n"
+        f"error: hf:owner/name@{COMMIT}: cannot be downloaded (no route to host); check the name and the network.\n"
     )
 
 

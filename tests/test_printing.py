@@ -19,10 +19,10 @@ def test_joiners_and_soft_hyphens_are_spelling(tmp_path):
     rules.write_text(SPELLING, encoding="utf-8")
     text.write_text(f"{PERSIAN} {HINDI}\n{HYPHENED} {PERSIAN}\n", encoding="utf-8")
     for kind in ("terminal", "markdown", "html"):
-        told = ramify("grammar", "-m", rules, text, "--format", kind)
-        assert told.returncode == 0, told.stderr
-        assert "\ufffd" not in told.stdout
-        assert all(word in told.stdout for word in (PERSIAN, HINDI, HYPHENED))
+        reported = ramify("grammar", "-m", rules, text, "--format", kind)
+        assert reported.returncode == 0, reported.stderr
+        assert "\ufffd" not in reported.stdout
+        assert all(word in reported.stdout for word in (PERSIAN, HINDI, HYPHENED))
 
 
 @pytest.mark.parametrize("sign", "\0\x1b\n\x9b\ud800\u2028\u2029\u202e\u2066\ufeff\ufff9\ue000\U000e0041\U000e0fff")

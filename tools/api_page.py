@@ -16,14 +16,21 @@ import ramify
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 HEAD = """# Python API
 
-Everything that `import ramify` offers. This page is generated from the docstrings: `python -m tools.api_page`.
-[architecture.md](architecture.md) shows how the parts fit together, and where to add a family or a distribution.
+All public names of `ramify`. Start with `ramify.load`, `ramify.fit` or `ramify.train`: each returns a `Parser`. Its
+method `parse` returns an `nltk.Tree`, and `analyse` returns an `Analysis`, with probabilities. `ramify.evaluate` scores
+a parser.
+
+This page is generated from the docstrings: `python -m tools.api_page`. [architecture.md](architecture.md) shows how the
+parts fit together, and where to add a family or a distribution.
 """
+FIRST = ("load", "fit", "train", "evaluate", "Parser", "Analysis", "Constraints", "Ensemble", "Evaluation", "Settings")
+"""The names that most users need, in this order; the others follow"""
 
 
 def page() -> str:
     """The whole page."""
-    return HEAD + "".join(_section(name, getattr(ramify, name)) for name in ramify.__all__ if name != "__version__")
+    others = (name for name in ramify.__all__ if name not in FIRST and name != "__version__")
+    return HEAD + "".join(_section(name, getattr(ramify, name)) for name in (*FIRST, *others))
 
 
 def _section(name: str, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The whole path on the built-in corpus: learn, score beside the ceilings, show trees and rules."""
+"""The demo on the built-in corpus: learn, compare scores with baselines and the true grammar, show trees and rules."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ SETTINGS: dict[str, Any] = {
     "gain": 4.0,
     "punctuation_penalty": 0.0,
 }
-"""Small enough for two minutes on two cores. With few symbols to spare over the true grammar's 17 + 19, or few steps,
-the last digits of sums decide how much is learnt; so, the worst runs are nearly as good as the best."""
+"""Small enough for two minutes on two cores. With fewer steps, or not many more symbols than the 17 + 19 of the
+true grammar, the last digits of sums decide how much is learnt; with these settings, the worst runs are nearly as good
+as the best."""
 
 SOURCE = "built-in {}"
 TREES, RULES = 3, 12
@@ -81,7 +82,7 @@ def learn(out: Path, seed: int, corpus: dict[str, Corpus], notes: Console) -> Pa
 
 
 def compare(parser: Parser, test: Corpus) -> list[Evaluation]:
-    """The learnt grammar between what needs no learning and what could not be done better."""
+    """The scores of the learnt grammar, of the baselines and of the true grammar."""
     systems: dict[str, Parser | str] = {
         "left branching": "left",
         "right branching": "right",

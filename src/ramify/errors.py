@@ -1,4 +1,4 @@
-"""What is raised for a user: a mistake, a warning, a wish to stop."""
+"""Errors and warnings for users, and a request to stop."""
 
 import signal
 
@@ -8,7 +8,7 @@ class RamifyError(Exception):
 
 
 class RamifyWarning(UserWarning):
-    """What may well be a mistake, in one sentence; the work goes on."""
+    """What may be a mistake, in one sentence; the command continues."""
 
 
 class Stopped(BaseException):
@@ -20,7 +20,7 @@ class Stopped(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """As a shell reports it: 130 after Ctrl-C, 143 after a termination."""
+        """As a shell reports it: 130 after Ctrl-C, 143 after SIGTERM."""
         return 128 + self.signal
 
 

@@ -25,12 +25,11 @@ def download(name: str) -> Path:
     """The folder of the model `owner/name@revision`, fetched if it is not there yet."""
     found = _NAME.fullmatch(name)
     if found is None or ".." in name:
-        raise RamifyError(f"hf:{name}: is not the name of a model; give hf:owner/name@revision.")
+        raise RamifyError(f"hf:{name}: this is not a valid model name; give hf:owner/name@revision.")
     repository, revision = found["repository"], found["revision"]
     if revision is None:
         raise RamifyError(
-            f"hf:{name}: say which version you mean, best by its commit: hf:{name}@revision; a model without one may "
-            "change any day."
+            f"hf:{name}: the revision is missing; give hf:{name}@COMMIT, so that the model cannot change."
         )
     try:
         from huggingface_hub import model_info, snapshot_download
@@ -43,10 +42,13 @@ def download(name: str) -> Path:
         snapshot_download(repository, revision=commit, allow_patterns=PATTERNS, local_dir=place)
     except Exception as error:  # whatever the network, the Hub or its library make of it
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise RamifyError(f"hf:{name}: cannot be fetched ({reason[:200]}); check the name and the network.") from error
+        raise RamifyError(
+            f"hf:{name}: cannot be downloaded ({reason[:200]}); check the name and the network."
+        ) from error
     if commit != revision:
         warnings.warn(
-            f"hf:{name}: is the commit {commit}; give hf:{repository}@{commit} to have this model always.",
+            f"hf:{name}: is now at the commit {commit}; give hf:{repository}@{commit} to get the same model every "
+            "time.",
             RamifyWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Text of strangers, made safe to show: it holds nothing that a terminal, an editor or a page would obey."""
+"""Text of others, made safe to show: without characters that a terminal, an editor or a page would interpret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REFUSED_FORMATS = frozenset(
 
 
 def printable(text: str, instead: str = "\ufffd") -> str:
-    """`text` with `instead` in the place of every sign that would be obeyed rather than shown."""
+    """`text` with `instead` in place of every character that would be interpreted rather than shown."""
     return text if text.isprintable() else "".join(sign if _is_shown(sign) else instead for sign in text)
 
 

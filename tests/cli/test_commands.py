@@ -218,7 +218,7 @@ def test_a_result_that_cannot_be_written(folder, command, code, message):
     assert len(result.stderr.splitlines()) == bool(message)
 
 
-def test_brackets_in_names_are_told_plainly(folder):
+def test_brackets_in_names_are_printed_as_they_are(folder):
     assert "[/x].txt: cannot be read" in ramify("score", "-m", folder / "model", "[/x].txt").stderr
 
 

@@ -296,7 +296,7 @@ PROSE = "Mr. Jones saw a dog. It slept.\nThe dog was\nold.\n\nHe left. She saw i
 
 
 @pytest.mark.needs("spacy")
-def test_a_model_of_prose_splits_prose_unless_told_otherwise(tmp_path: Path) -> None:
+def test_a_model_of_prose_splits_prose_unless_chosen_otherwise(tmp_path: Path) -> None:
     prose, model = tmp_path / "prose", tmp_path / "model"
     prose.write_text(PROSE)
     assert ramify("train", prose, "--out", model, "--split-sentences", "--tokenise=en", *SMALL).returncode == 0

@@ -200,7 +200,7 @@ def test_a_damaged_part_is_made_again(tmp_path, text, in_process):
     (parts / "part-00000.txt").write_bytes(b"half of it")
     result = blockwise(text, out)
     assert result.returncode == 2
-    assert "part-00000.txt: is missing or damaged; give the same command again" in result.stderr
+    assert "part-00000.txt: is missing or damaged; run the same command again" in result.stderr
     assert not out.exists()
     assert blockwise(text, out).returncode == 0
     assert in_process.parsed == [0, 1, 2, 0]
@@ -290,7 +290,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path, text):
     for options in ((), ("--overwrite",)):
         result = blockwise(text, tmp_path / "mine", "--parts", *options)
         assert result.returncode == 2
-        assert "is not empty and holds no parts of a result" in result.stderr
+        assert "is not empty and does not contain parts" in result.stderr
     (tmp_path / "file").write_text("mine")
     result = blockwise(text, tmp_path / "file", "--parts", "--overwrite")
     assert result.returncode == 2
@@ -344,7 +344,7 @@ def test_a_result_needs_a_file(text):
     assert "give its name with --out" in result.stderr
     result = ramify("parse", "-m", MODEL, "--engine", "ray", "--out", text.with_name("out.txt"), given="a dog\n")
     assert result.returncode == 2
-    assert "standard input and pipes have none; give a file" in result.stderr
+    assert "standard input and pipes have no blocks; give a file" in result.stderr
 
 
 def test_a_wrong_column_is_not_a_bad_row(tmp_path, rows):
@@ -400,7 +400,7 @@ def test_a_block_that_kills_its_workers_is_given_up(tmp_path, text, in_process, 
     monkeypatch.setattr(Parts, "begin", lambda *_: None)
     result = blockwise(text, out)
     assert result.returncode == 2
-    assert "in.txt, rows 1 to 1,024: 4 workers ended while they parsed these" in result.stderr
+    assert "in.txt, rows 1 to 1,024: 4 workers died" in result.stderr
 
 
 def parts_of(out: Path) -> Parts:

@@ -212,7 +212,7 @@ def test_the_checksum_is_that_of_the_content(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "wrong"),
     [
-        ("in.trees", b"(S (A a) (B b))\n", "holds trees"),
+        ("in.trees", b"(S (A a) (B b))\n", "contains trees"),
         (
             "in.txt.gz",
             b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xffKT\xe0\x02\x00\xda\x7fP\x1b\x03\x00\x00\x00",
@@ -224,7 +224,7 @@ def test_what_cannot_be_cut_is_refused(tmp_path, name, content, wrong):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(RamifyError, match=wrong):
         cut(tmp_path / name, "auto", 2, False, lambda _: None)
-    with pytest.raises(RamifyError, match="must be a file"):
+    with pytest.raises(RamifyError, match="give a regular file"):
         cut(tmp_path, "auto", 2, False, lambda _: None)
 
 

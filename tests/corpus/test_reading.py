@@ -69,7 +69,7 @@ def test_other_files_are_text(tmp_path: Path, first_line: str) -> None:
     assert corpus.parses == [parse_of_words(first_line.split()), parse_of_words(["The", "dog", "barks", "."])]
 
 
-def test_the_kind_can_be_told(tmp_path: Path) -> None:
+def test_the_kind_can_be_given(tmp_path: Path) -> None:
     assert read_sentences(write(tmp_path / "trees", TREE), kind="text").parses[0].words[0] == "(TOP"
     with pytest.raises(RamifyError, match="line 1: 'the' is outside"):
         read_sentences(write(tmp_path / "text", "the dog"), kind="brackets")

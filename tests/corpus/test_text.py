@@ -177,7 +177,7 @@ def test_scripts_without_spaces_are_noticed(line: str, script: str | None) -> No
 
 @pytest.mark.needs("spacy")
 @pytest.mark.parametrize("tokenise", ["none", "xx"])
-def test_scripts_without_spaces_are_told_once(tokenise: str) -> None:
+def test_scripts_without_spaces_are_reported_once(tokenise: str) -> None:
     lines = ["a b\n", "我昨天在图书馆，看了三本书。\n", "我昨天在图书馆看了三本很有意思的书\n"]
     with pytest.warns(RamifyWarning, match="here, line 2: this looks like Chinese") as seen:
         list(TextRules(tokenise).sentences(lines, "here"))

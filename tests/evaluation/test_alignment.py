@@ -109,7 +109,7 @@ def test_what_does_not_fit_is_named_by_line(tmp_path: Path, gold: Gold, lines: l
         spans_of(tmp_path, gold, *lines)
 
 
-def test_a_missing_file_is_told(gold: Gold) -> None:
+def test_a_missing_file_is_reported(gold: Gold) -> None:
     with pytest.raises(RamifyError, match="nowhere: cannot be read"):
         read_prediction("nowhere", gold)
 
@@ -123,7 +123,7 @@ def test_spellings_of_one_word(one: str, other: str) -> None:
 
 
 @given(st.lists(st.sampled_from(["(NN dog)", "(, ,)", "(POS ')", "('' ')"]), min_size=2, max_size=8))
-def test_punctuation_is_told_from_words_that_look_like_it(tmp_path_factory, leaves: list[str]) -> None:
+def test_punctuation_is_distinguished_from_words_that_look_like_it(tmp_path_factory, leaves: list[str]) -> None:
     words = [leaf for leaf in leaves if leaf in ("(NN dog)", "(POS ')")]
     if len(words) < 2:
         return

@@ -64,10 +64,10 @@ def test_baselines_reach_the_figures_and_the_docs_show_them(data_folder: Path, n
     assert [float(left["tn"]), float(right["tn"]), float(*f1s(whole, "oracle"))] == figures
     if name in RIGHT_UNDER_KIM:
         assert float(right["kim"]) == RIGHT_UNDER_KIM[name]
-    told = (PROJECT / "docs" / "scores.md").read_text(encoding="utf-8").splitlines()
-    assert row(name, "whole", whole, [*left.values(), *right.values()]) in told
+    reported = (PROJECT / "docs" / "scores.md").read_text(encoding="utf-8").splitlines()
+    assert row(name, "whole", whole, [*left.values(), *right.values()]) in reported
     of_test = [figure for each in ("left", "right") for figure in f1s(test, each, CONVENTIONS)]
-    assert row(name, "test", test, of_test) in told
+    assert row(name, "test", test, of_test) in reported
 
 
 def test_random_trees_score_about_what_is_published_for_the_newspaper(data_folder: Path) -> None:

@@ -115,7 +115,7 @@ def test_the_command_in_every_format(tmp_path):
     assert records[0]["tokens"][-1] == "."
     assert records[0]["best"][0]["tags"][-1] == "PUNCT"
     for options, said in (
-        (("--format", "svg"), "--best goes with the formats"),
+        (("--format", "svg"), "--best works only with the formats"),
         (("--posteriors",), "probabilities of whole trees"),
         (("--decoder", "sample"), "does not find"),
     ):

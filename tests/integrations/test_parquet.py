@@ -96,7 +96,7 @@ def test_tokens_in_lists_and_a_pass_through_json_and_back(tmp_path):
 
 def test_json_gets_what_it_can_hold(table):
     refused = ramify("parse", "-m", MODEL, table, "--format", "json")
-    assert "the column 'raw' holds bytes, which JSON cannot" in refused.stderr
+    assert "the column 'raw' contains bytes, which JSON cannot" in refused.stderr
     kept = ("--keep", "kind", "--keep", "nested", "--keep", "key")
     lines = ramify("parse", "-m", MODEL, table, "--format", "json", *kept).stdout.splitlines()
     assert [json.loads(line)["nested"] for line in lines] == [[{"a": 1}], [], None]
@@ -136,7 +136,7 @@ def test_options_that_do_not_go_with_it(tmp_path, table):
         ((), "give its name with --out"),
         (("--out", out, "--resume"), "cannot be resumed"),
         (("--out", f"{out}.gz"), "compressed already"),
-        (("--out", out, "--best", 2), "--best goes with the formats"),
+        (("--out", out, "--best", 2), "--best works only with the formats"),
     ):
         refused = ramify("parse", "-m", MODEL, table, "--format", "parquet", *options)
         assert refused.returncode == 2
@@ -163,8 +163,8 @@ def test_files_that_are_not_what_they_seem(tmp_path, table):
     (tmp_path / "cut.parquet").write_bytes(table.read_bytes()[:-30])
     for file, options, said in (
         (tmp_path / "cut.parquet", (), "cannot be read as Parquet"),
-        (table, ("--column", "key"), "the column 'key' holds int64"),
-        (table, ("--column", "nested"), "the column 'nested' holds list"),
+        (table, ("--column", "key"), "the column 'key' contains int64"),
+        (table, ("--column", "nested"), "the column 'nested' contains list"),
         (table, ("--column", "body"), "has no column 'body', only 'key', 'text'"),
     ):
         refused = ramify("parse", "-m", MODEL, file, *options)

@@ -56,7 +56,7 @@ def test_blank_lines_are_not_rows_but_count_as_lines(tmp_path):
     (tmp_path / "rows.jsonl").write_text('\n{"text": "a dog"}\n\n{"text": 3}\n')
     result = ramify("parse", "-m", MODEL, "--input", "jsonl", tmp_path / "rows.jsonl")
     assert result.returncode == 2
-    assert "rows.jsonl, line 4: holds '3' where a text or a list of tokens should be" in result.stderr
+    assert "rows.jsonl, line 4: contains '3' where a text or a list of tokens should be" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
 
 
@@ -66,7 +66,7 @@ def test_columns_by_name_and_those_to_keep(tmp_path):
     assert "has no column 'text', only 'n', 'tags', 'body'" in refused.stderr
     clash = ramify("parse", "-m", MODEL, file, "--column", "body", "--format", "json")
     assert clash.returncode == 2
-    assert "the result has a column 'tags' too" in clash.stderr
+    assert "the result has a column 'tags' as well" in clash.stderr
     (kept,) = parsed(file, "--column", "body", "--keep", "n", "--format", "json")
     assert (kept["n"], kept["text"]) == (1, "a dog")
     assert "body" not in kept
@@ -81,12 +81,12 @@ def test_columns_by_name_and_those_to_keep(tmp_path):
     [
         ('{"text": "a dog"}\n{"text": \n', (), "line 2: is not JSON"),
         ('{"text": "a dog"}\n[1, 2]\n', (), "line 2: is not an object"),
-        ('{"text": "a dog"}\n{"text": ["a", 2]}\n', (), "line 2: holds"),
-        ('{"text": "a dog"}\n{"text": ["a", " "]}\n', (), "line 2: holds"),
+        ('{"text": "a dog"}\n{"text": ["a", 2]}\n', (), "line 2: contains"),
+        ('{"text": "a dog"}\n{"text": ["a", " "]}\n', (), "line 2: contains"),
         ('{"text": "a\\u0000dog"}\n', (), "line 1: contains a NUL character"),
         ('{"text": "a \\ud800 dog"}\n', (), "line 1: contains an unpaired surrogate"),
         ("[" * 100_000 + "\n", ("--input", "jsonl"), "line 1: is not JSON"),
-        ("a dog\n", ("--column", "text"), "holds text, which has no columns"),
+        ("a dog\n", ("--column", "text"), "contains text, which has no columns"),
         ('{"text": "a dog"}\n', ("--keep", "id"), "--keep works only for formats with columns"),
         ('{"text": "a dog"}\n', ("--split-sentences",), "has not learnt to split prose"),
     ],
@@ -119,7 +119,7 @@ def test_inline_constraints_and_compressed_rows(tmp_path):
     assert [1, 3] in [each[:2] for each in record["constituents"]]
 
 
-def test_rows_are_told_from_text_and_trees():
+def test_rows_are_distinguished_from_text_and_trees():
     assert guess_kind(b'{"text": "a"}\n') == "jsonl"
     assert guess_kind(b'  {"text" : 1, "b": {}}') == "jsonl"
     assert guess_kind(b'{"text": "' + b"a " * 40_000) == "jsonl"

@@ -130,8 +130,8 @@ def test_the_largest_of_each_distribution_is_zero(models):
 @pytest.mark.parametrize(
     ("family", "options", "reason"),
     [
-        ("tn-pcfg", {"rank": 3, "latent": 4}, "A compound grammar has separate rules"),
-        ("sc-pcfg", {}, "A compound grammar has separate rules"),
+        ("tn-pcfg", {"rank": 3, "latent": 4}, "A compound grammar cannot be compressed"),
+        ("sc-pcfg", {}, "A compound grammar cannot be compressed"),
         ("n-pcfg", {}, "NPCFG is dense"),
         ("em-pcfg", {}, "EMPCFG is dense"),
         ("nbl-pcfg", {"rank": 3}, "depend on head words"),

@@ -80,17 +80,17 @@ def test_strict_stops_and_keeps_what_was_done(model: Path, text: Path, tmp_path:
 def test_scores_of_sentences_without_a_parse_are_minus_infinity(model: Path) -> None:
     result = command("score", "-m", model, "--max-length", "20", given=f"{NOT_DERIVED}\n{DERIVED}\ndog\n\n{LONG}\n")
     assert [line == "-inf" for line in result.stdout.splitlines()] == [True, False, True, True, True]
-    for told in ("2 of 5 sentences", "no derivation 1 (standard input, line 1)", "too long 1 (standard input, line 5)"):
-        assert told in result.stderr
+    for part in ("2 of 5 sentences", "no derivation 1 (standard input, line 1)", "too long 1 (standard input, line 5)"):
+        assert part in result.stderr
 
 
 def test_many_failures_are_named_in_part(model: Path) -> None:
     tally = Tally()
     assert len(list(tally.watch(ramify.load(model).analyse_many([NOT_DERIVED] * 7 + [DERIVED])))) == 8
-    [told] = tally.lines()
-    assert "7 of 8" in told
-    assert "sentence 5; ...)" in told
-    assert "sentence 6" not in told
+    [reported] = tally.lines()
+    assert "7 of 8" in reported
+    assert "sentence 5; ...)" in reported
+    assert "sentence 6" not in reported
 
 
 @pytest.fixture

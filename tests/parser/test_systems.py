@@ -146,7 +146,7 @@ def edited(folder: Path, out: Path, **changes: object) -> Path:
     return out
 
 
-def test_mistakes_are_told(folder: Path, tmp_path: Path) -> None:
+def test_mistakes_are_reported(folder: Path, tmp_path: Path) -> None:
     other_words = edited(folder / "seed0", tmp_path / "other-words", words="PU")
     systems = [System.of("model", str(path)) for path in (folder / "seed0", other_words)]
     assert str(common_rule(systems[1:])) == "PU"

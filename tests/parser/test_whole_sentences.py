@@ -145,11 +145,11 @@ def test_parsing_goes_on_where_it_stopped(model: Path, tmp_path: Path, form: str
     text.write_text("".join(f"the dog saw {i} cats .\n" if i % 7 else "\n" for i in range(300)))
     whole = ramify("parse", "-m", model, text, "--format", form).stdout
     partial, about = begun(model, tmp_path, "--format", form)
-    told = about.read_text()
+    reported = about.read_text()
     for done in (0, 1, 17, len(whole) // 2, len(whole) - 1, len(whole)):
         out.unlink(missing_ok=True)
         partial.write_text(whole[:done])
-        about.write_text(told)
+        about.write_text(reported)
         result = ramify("parse", "-m", model, text, "--format", form, "--out", out, "--resume")
         assert result.returncode == 0, result.stderr
         assert out.read_text() == whole

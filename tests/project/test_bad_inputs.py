@@ -161,7 +161,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a folder of trees and text": (
         lambda p: [(p / "bad").mkdir(), *(shutil.copy(p / name, p / "bad") for name in ("text", "trees"))],
         TRAIN.format("bad"),
-        "trees contains trees and text text; keep one kind",
+        "trees contains trees and text text; keep only one kind",
     ),
     "a sentence too long for memory, and --strict": (
         writes("bad", "a " * 200_000),
@@ -442,7 +442,7 @@ def test_names_of_tensors_are_no_code(place: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("place")
-def test_tags_that_never_occur_are_told(command: str) -> None:
+def test_tags_that_never_occur_are_reported(command: str) -> None:
     result = ramify(*command.split())
     assert result.returncode == 0, result.stderr
     assert "note: trees: no leaf has the tag X" in result.stderr

@@ -139,7 +139,7 @@ def run_examples(place: Path, those: list[tuple[str, str]]) -> None:
 
 
 def run_python(place: Path, blocks_of: list[str]) -> None:
-    """All of them in one process, because importing torch takes seconds, but each with names of its own."""
+    """All of them in one process, because importing torch takes seconds, but each with a separate namespace."""
     code = "import json, sys\nfor block in json.load(sys.stdin): exec(block, {'__name__': '__main__'})"
     command = [sys.executable, "-W", "error", "-c", code]
     given = json.dumps(blocks_of)

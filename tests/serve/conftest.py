@@ -1,4 +1,4 @@
-"""A small model, the application within this process, and a server of its own."""
+"""A small model, the application within this process, and a separate server."""
 
 from __future__ import annotations
 

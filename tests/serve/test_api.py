@@ -162,7 +162,7 @@ def test_models_are_found_by_name(client):
     assert parse(client, "a b c", model=MARKUP)["model"] == MARKUP
     problem(client.post("/v1/parse", json={"sentences": ["a"], "model": "x"}), 404, "'x' is not served")
     answer = client.post("/v1/parse", json={"sentences": ["a"], "decoder": "biased"})
-    problem(answer, 422, "cannot have the decoder biased; choose one of mbr")
+    problem(answer, 422, "the decoder biased; choose one of mbr")
 
 
 def test_many_clients_get_their_own_answers(client, parser):

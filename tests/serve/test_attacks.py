@@ -47,7 +47,7 @@ def test_a_large_body_is_refused(client):
 
 def test_a_long_sentence_is_refused(client):
     answer = client.post("/v1/parse", json={"sentences": ["dog", "word " * 5000]})
-    problem(answer, 422, "sentence 2: has 5,000 words, and the server takes at most 200")
+    problem(answer, 422, "sentence 2: has 5,000 words, but the server accepts at most 200")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_long_sentence_is_refused(client):
         ('{"sentences": [{"text": "a", "tokens": ["a"]}]}', 422, "give exactly one of"),
         ('{"sentences": [{"tokens": ["a b"]}]}', 422, "'a b' is not one token"),
         ('{"sentences": [{"gold": "(S (NP a"}]}', 422, "sentence 1"),
-        ('{"sentences": [{"gold": "(S a) (S b)"}]}', 422, "gold holds 2 trees"),
+        ('{"sentences": [{"gold": "(S a) (S b)"}]}', 422, "gold contains 2 trees"),
         ('{"sentences": ["a\\u0000b"]}', 422, "NUL"),
         ('{"sentences": ["\\ud800"]}', 422, ""),
         ('{"sentences": ["a b"], "branching_prior": NaN}', 422, "wrong at branching_prior"),

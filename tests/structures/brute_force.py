@@ -1,4 +1,4 @@
-"""The judge of the reference: every tree of a short sentence written out, over the dense rule tensor."""
+"""The check of the reference: every tree of a short sentence written out, over the dense rule tensor."""
 
 from __future__ import annotations
 

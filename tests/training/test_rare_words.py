@@ -71,7 +71,7 @@ def test_text_without_repetition_keeps_its_words(tmp_path: Path, dev: Path) -> N
         prepare(tmp_path / "once.txt", dev, Settings(min_count=2))
 
 
-def test_trees_keep_every_word_as_published_unless_told(trees: Path) -> None:
+def test_trees_keep_every_word_as_published_unless_chosen(trees: Path) -> None:
     assert prepare(trees, trees, Settings()).min_count == 1
     data = prepare(trees, trees, Settings(min_count=4))
     assert set(data.vocabulary.words) == {"<unk>", "the", "ran", "dog"}

@@ -39,7 +39,7 @@ os.chdir(place)
 from ramify.__main__ import main
 main()
 """
-"""Each process in a folder of its own, as on separate machines"""
+"""Each process in a separate folder, as on separate machines"""
 
 
 @pytest.fixture(scope="module")

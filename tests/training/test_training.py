@@ -110,7 +110,7 @@ def test_dropout_goes_with_every_network_and_is_the_same_after_a_stop(model, tex
 
 def test_options_that_a_family_lacks_are_refused():
     for name in ("pre_norm", "unit_rows", "shared_projection", "tied_embeddings"):
-        with pytest.raises(RamifyError, match=f"settings: hol-pcfg has no option {name}; it has nonterminals"):
+        with pytest.raises(RamifyError, match=rf"settings: hol-pcfg .*{name}.*nonterminals"):
             load_settings(None, {"model": "hol-pcfg", name: True})
     with pytest.raises(RamifyError, match=r"pre_norm .*leave out activation"):
         load_settings(None, {"pre_norm": True, "activation": "tanh"})

@@ -1,4 +1,4 @@
-"""The commands, one thin file each: options are read, the work is done in the room that knows how."""
+"""The commands, one thin file each: they read options and call the packages that do the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ramify bench`: how fast, beside what the machine could do."""
+"""`ramify bench`: speed and memory, also relative to matrix products on this machine."""
 
 from __future__ import annotations
 

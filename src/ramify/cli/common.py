@@ -1,4 +1,4 @@
-"""What the commands share: the application, its options in common, where results and notes go."""
+"""What the commands share: the application, common options, and where results and notes are printed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ notes = Console(stderr=True)
 
 
 def check_loadable(path: Path) -> None:
-    """Refuse what cannot be a model as far as that is known without torch: it is missing, unfinished or unknown."""
+    """Refuse, without loading torch, a model that is missing, unfinished or unknown."""
     from ramify.storage.ensemble_folder import is_ensemble
     from ramify.storage.model_files import VOCABULARY, WEIGHTS, checked_file, read_config
 

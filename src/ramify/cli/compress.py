@@ -27,7 +27,7 @@ def compress(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in OUT.")] = False,
     device: Device = "auto",
 ) -> None:
-    """Store a low-rank grammar as tables of float16 numbers, without the networks that made them.
+    """Store a low-rank grammar as tables of float16 numbers, without the networks that computed them.
 
     The result is a model like any other. The command prints how much its trees differ from those of the original and,
     if FILE contains trees, the S-F1 of both models.
@@ -65,7 +65,7 @@ def compress(
 
 
 def _files(folder: Path) -> list[Path]:
-    """What a model to be passed on needs."""
+    """The files that a shared model needs."""
     from ramify.storage.model_files import CHECKPOINT, FILES, FOCUS
 
     return [folder / name for name in FILES if name not in (CHECKPOINT, FOCUS) and (folder / name).is_file()]

@@ -1,4 +1,4 @@
-"""`ramify demo`: the whole path in two minutes."""
+"""`ramify demo`: train, score and draw in two minutes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def ensemble(
     weight: Annotated[
         list[float] | None,
         typer.Option(
-            help="Weight of each model, in order of -m \\[default: 1; 0.25 for models with only trees beside others]."
+            help="Weight of each model, in order of -m \\[default: 1; 0.25 for models without posteriors among others]."
         ),
     ] = None,
     leave_out_collapsed: Annotated[

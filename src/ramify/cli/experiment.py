@@ -63,7 +63,7 @@ def experiment(
         return
     found = read_plan(plan, _data_paths(data or []), data_root)
     if out is None and not dry_run:
-        raise RamifyError("Say where the runs shall be: --out FOLDER.")
+        raise RamifyError("The folder for the results is missing; give it with --out.")
     if engine == "local":
         check_local(ray_address=ray_address)
         check_jobs(found, jobs)

@@ -1,4 +1,4 @@
-"""`ramify grammar`: the induced grammar for a reader."""
+"""`ramify grammar`: a description of an induced grammar."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def grammar(
         from ramify.terminal import progress_counter
 
     if out is None and overwrite:
-        raise RamifyError("--overwrite is about a file; give its name with --out.")
+        raise RamifyError("--overwrite needs a file; give its name with --out.")
     if text is None:
         _check_text_options(decoder, input, tokenise, split_sentences)
     with nullcontext() if out is None else locked_output(out, overwrite) as place:
@@ -99,12 +99,12 @@ def _check_text_options(decoder: Decoder, kind: Input, tokenise: str | None, spl
     }
     for option, value in about_text.items():
         if value:
-            raise RamifyError(f"{option} is about a text; give its name, or leave out {option}.")
+            raise RamifyError(f"{option} needs a text to parse; give its name, or leave out {option}.")
 
 
 def _format_of(out: Path) -> Format:
     if out.suffix.lower() not in ENDINGS:
-        raise RamifyError(f"{out}: should end in {', '.join(ENDINGS)}, which says the format; or give --format.")
+        raise RamifyError(f"{out}: the ending shows no format; use one of {', '.join(ENDINGS)}, or give --format.")
     return ENDINGS[out.suffix.lower()]
 
 

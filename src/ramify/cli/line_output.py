@@ -91,7 +91,7 @@ class LineOutput:
 
     @property
     def leaves_terminal_alone(self) -> bool:
-        """Whether a progress bar would not get mixed up with the lines."""
+        """Whether a progress bar can be shown without mixing with the lines."""
         return self.out is not None or not sys.stdout.isatty()
 
     def write(self, lines: Iterable[str]) -> None:
@@ -149,8 +149,8 @@ def _whole_groups(handle: BinaryIO, size: int) -> tuple[int, int]:
 def print_lines(lines: Iterable[str]) -> None:
     """To standard output, each as soon as it is there.
 
-    A file or a pipe gets the bytes that `--out` would write, every character included; only a terminal is spared what
-    it would obey.
+    A file or a pipe gets the bytes that `--out` would write, including every character. On a terminal, characters that
+    it would interpret are replaced.
     """
     stream, raw = sys.stdout, getattr(sys.stdout, "buffer", None)
     for line in lines:
@@ -195,7 +195,7 @@ class _StandardError(io.FileIO):
 
 
 def watch_standard_output() -> None:
-    """Everything that is printed, by whatever library, meets a closed pipe or a full disk in one place."""
+    """Handle a closed pipe or a full disk in one place, whichever library prints."""
     for number in (number for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)) if stream is None):
         # Closed: else the next file to be open_input would get the number, and what is printed.
         os.dup2(os.open(os.devnull, os.O_RDONLY), number)

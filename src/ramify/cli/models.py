@@ -23,7 +23,7 @@ def models(
     if name is not None:
         if name not in known:
             listed = ", ".join(known) or "none"
-            raise RamifyError(f"{name}: there is no such bundled model; there are: {listed}.")
+            raise RamifyError(f"{name}: no bundled model has this name; choose one of {listed}.")
         print_lines((model_names.BUNDLED / name / CARD).read_text(encoding="utf-8").splitlines())
         return
     if not known:

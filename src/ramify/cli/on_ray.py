@@ -25,7 +25,7 @@ Engine = Annotated[
 RayAddress = Annotated[
     str | None,
     typer.Option(
-        help="Of --engine ray: auto for the cluster that this machine belongs to, or its address. \\[default: "
+        help="With --engine ray: auto for the cluster that this machine belongs to, or its address. \\[default: "
         "$RAY_ADDRESS, or a new Ray on this machine]",
         show_default=False,
     ),
@@ -33,41 +33,43 @@ RayAddress = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Of --engine ray: number of workers. \\[default: one for each core or share of a GPU]",
+        min=1, help="With --engine ray: number of workers. \\[default: one for each core or share of a GPU]",
         show_default=False,
     ),
 ]  # fmt: skip
-CpusPerWorker = Annotated[int, typer.Option(min=1, help="Of --engine ray: cores of one worker.")]
+CpusPerWorker = Annotated[int, typer.Option(min=1, help="With --engine ray: cores of one worker.")]
 GpusPerWorker = Annotated[
-    float, typer.Option(min=0.0, help="Of --engine ray: GPUs of one worker; 0.25 lets four workers share one.")
+    float, typer.Option(min=0.0, help="With --engine ray: GPUs of one worker; 0.25 lets four workers share one.")
 ]
 BlockSize = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Of --engine ray: rows that are parsed and, after a failure, repeated together. \\[default: 8192]",
+        min=1,
+        help="With --engine ray: rows that are parsed, and after a failure repeated, together. \\[default: 8192]",
         show_default=False,
     ),
 ]  # fmt: skip
 AsParts = Annotated[
     bool,
-    typer.Option("--parts", help="Of --engine ray: leave the parts of all blocks in a folder OUT; do not join them."),
+    typer.Option("--parts", help="With --engine ray: leave the parts of all blocks in a folder OUT; do not join them."),
 ]
 
 
 def check_local(**given: Any) -> None:
-    """Refuse options of the other engine."""
+    """Refuse options that need --engine ray."""
     for name, value in given.items():
         if value:
-            raise RamifyError(f"--{name.replace('_', '-')} works only with --engine ray; add it, or leave this out.")
+            option = f"--{name.replace('_', '-')}"
+            raise RamifyError(f"{option} works only with --engine ray; add --engine ray, or leave out {option}.")
 
 
 def check_blocks(file: Path, format: str, decoder: str, trees: Any, constraints: str | None, out: Path | None) -> Path:
-    """Refuse what cannot be parsed in blocks; gives the place of the result."""
+    """Refuse what cannot be parsed in blocks; returns the place of the result."""
     from ramify.cluster.job import SUFFIXES
 
     wrong = None
     if not file.is_file():
-        wrong = "standard input and pipes have none; give a file"
+        wrong = "standard input and pipes have no blocks; give a file"
     elif format not in SUFFIXES:
         wrong = f"--format {format} is one document; choose one of {', '.join(SUFFIXES)}"
     elif decoder == "sample":
@@ -81,7 +83,7 @@ def check_blocks(file: Path, format: str, decoder: str, trees: Any, constraints:
     elif format == "parquet" and out.suffix == ".gz":
         wrong = "Parquet is compressed already; give a name without .gz"
     if wrong is not None:
-        raise RamifyError(f"With --engine ray the text is parsed in blocks: {wrong}, or use --engine local.")
+        raise RamifyError(f"--engine ray parses the text in blocks: {wrong}, or use --engine local.")
     assert out is not None
     return out
 
@@ -96,7 +98,7 @@ def parse_with_ray(
     address: str | None,
     workers: tuple[int | None, int, float],
 ) -> list[str]:
-    """Parse the file of the job; gives what there is to report."""
+    """Parse the file of the job; returns what there is to report."""
     from ramify.cluster.ray_blocks import Workers, parse_on_ray
     from ramify.cluster.ray_session import import_ray, ray_session
     from ramify.cluster.run import BLOCK, locked, parse_blocks
@@ -107,7 +109,7 @@ def parse_with_ray(
     size = block_size or BLOCK
     step = BLOCK if job.format == "parquet" else WINDOW
     if size % step:
-        raise RamifyError(f"--block-size is {size:,}, but must be a multiple of {step:,}; batches would be cut.")
+        raise RamifyError(f"--block-size is {size:,}, but must be a multiple of {step:,}; give one, such as {step:,}.")
 
     def engine(job: ParseJob, parts: Parts, blocks: Sequence[Block], on_done: Callable[[int], None]) -> None:
         with ray_session(address) as ray:

@@ -1,4 +1,4 @@
-"""`ramify parse` and `ramify score`: sentences in, a line out for each."""
+"""`ramify parse` and `ramify score`: one line of output for each sentence."""
 
 from __future__ import annotations
 
@@ -288,13 +288,15 @@ def score(
 
 
 def _check_best(best: int | None, format: str, posteriors: bool, branching_prior: float) -> None:
-    """Refuse what does not go with several trees per sentence."""
+    """Refuse options that do not work with several trees per sentence."""
     if best is None:
         return
     if format not in BEST:
-        raise RamifyError(f"--best goes with the formats {', '.join(BEST)}; leave it out, or choose one of them.")
+        raise RamifyError(f"--best works only with the formats {', '.join(BEST)}; leave it out, or choose one of them.")
     if posteriors or branching_prior:
-        raise RamifyError("--best has the probabilities of whole trees; leave out --posteriors and --branching-prior.")
+        raise RamifyError(
+            "--best gives probabilities of whole trees, not of spans; leave out --posteriors and --branching-prior."
+        )
 
 
 def _columns(column: str | None, keep: list[str] | None = None) -> Columns | None:

@@ -1,4 +1,4 @@
-"""`ramify train`, its options made from the settings of a run."""
+"""`ramify train`, with options generated from the settings of a run."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ RUN = ("checkpoint_minutes", "device")
 
 
 def _panel_of(setting: str, kind: type) -> str:
-    """Where help shows a setting; switches apart, because the names that turn them off need a column."""
+    """Where help shows a setting; switches have a separate panel, because their negative forms need a column."""
     if kind is bool:
         return "Switches"
     return "Data" if setting in DATA else "Model" if setting in MODEL else "Run" if setting in RUN else "Training"
 
 
 def _existing(path: Path | None) -> Path | None:
-    """Refuse a name that nothing has, before torch is loaded."""
+    """Refuse a path that does not exist, before torch is loaded."""
     if path is not None and not path.exists():
         raise RamifyError(f"{path}: does not exist; check the name.")
     return path

@@ -1,4 +1,4 @@
-"""Results that are written whole or not at all: Parquet, and brat's two files."""
+"""Output files that appear only when they are complete: Parquet, and brat's two files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHOLE_FILES = ("parquet", "brat")
 
 
 class WholeFiles:
-    """Analyses to the file `out` in one of these formats; of brat, the text goes beside it.
+    """Analyses to the file `out` in one of these formats; for brat, the text is written next to it.
 
     To be used in a `with` block, within which no other process writes to `out`, in the place of `LineOutput`.
     """
@@ -43,7 +43,7 @@ class WholeFiles:
                 f"{named} cannot be resumed; start again with --overwrite, or write --format json, which can be."
             )
         if format == "brat" and out.suffix != ".ann":
-            raise RamifyError(f"{out}: brat reads .ann files with the text in .txt beside them; give --out NAME.ann.")
+            raise RamifyError(f"{out}: brat needs a name that ends in .ann; give --out NAME.ann.")
         if out.suffix == ".gz":
             raise RamifyError(f"{out}: Parquet is compressed already; give a name without .gz.")
         if format == "parquet":

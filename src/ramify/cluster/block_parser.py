@@ -39,7 +39,7 @@ class BlockParser:
         self._rules = text_rules(job, self._parser.text_rules)
 
     def __call__(self, block: Block) -> dict[str, Any]:
-        """Write the part of a block, unless it is there; gives its record."""
+        """Write the part of a block, unless it is there; returns its record."""
         begun = time.perf_counter()
         done = self._parts.record(block.number)
         if done is not None:
@@ -48,7 +48,7 @@ class BlockParser:
         if tries >= MAX_TRIES:
             raise RamifyError(
                 f"{self._job.file}, rows {block.first_row:,} to {block.first_row + block.rows - 1:,}: {tries} workers "
-                "ended while they parsed these; if memory ran out, give fewer --workers, or a --max-length."
+                "died while parsing these rows; if memory ran out, give fewer --workers or a --max-length."
             )
         bad_rows: list[dict[str, Any]] = []
 

@@ -1,4 +1,4 @@
-"""What a worker has to know to parse blocks of a file: plain facts, which travel to other machines as JSON."""
+"""What a worker needs to know to parse blocks of a file: plain values, sent to other machines as JSON."""
 
 from __future__ import annotations
 

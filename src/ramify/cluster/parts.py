@@ -40,7 +40,9 @@ class Parts:
         """Claim the folder, or resume what an earlier run left there; only for the process that holds its lock."""
         inside = folder_contents(self.folder, (MANIFEST,))
         if inside and MANIFEST not in inside:
-            raise RamifyError(f"{self.folder}: is not empty and holds no parts of a result; give another --out.")
+            raise RamifyError(
+                f"{self.folder}: this folder is not empty and does not contain parts of a result; give another --out."
+            )
         if overwrite:
             self.remove()
         elif inside:
@@ -75,7 +77,7 @@ class Parts:
         return record
 
     def count_try(self, number: int) -> int:
-        """Say that a worker begins a part; gives how many began it in this run and did not finish it."""
+        """Say that a worker begins a part; returns how many began it in this run and did not finish it."""
         try:
             before = int(self._tries_file(number).read_bytes())
         except (OSError, ValueError):
@@ -116,7 +118,7 @@ class Parts:
             yield data
 
     def write_bad_rows(self, path: Path) -> int:
-        """A line of JSON for each row that could not be read, if there are any; gives their number.
+        """A line of JSON for each row that could not be read, if there are any; returns their number.
 
         A file from an earlier run is emptied if there are none.
         """
@@ -141,9 +143,7 @@ class Parts:
         remove_unfinished(self.folder, _OurNames())
 
     def _damaged(self, number: int) -> RamifyError:
-        return RamifyError(
-            f"{self.part(number)}: is missing or damaged; give the same command again, which makes it again."
-        )
+        return RamifyError(f"{self.part(number)}: is missing or damaged; run the same command again to create it.")
 
 
 class _OurNames:

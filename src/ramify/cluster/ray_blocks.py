@@ -1,8 +1,8 @@
 """Blocks parsed by Ray Data: every worker is an actor, which loads its model once.
 
-Ray Data hands out the blocks, starts an actor again that died, and gives its block to another one. What passes through
-Ray are numbers: workers read their blocks from the file and write their parts themselves, so the file, the model and
-the folder of the parts must be on storage that all machines share.
+Ray Data hands out the blocks, restarts an actor that died, and gives its block to another one. Only numbers pass
+through Ray: workers read their blocks from the file and write their parts themselves, so the file, the model and the
+folder of the parts must be on storage that all machines share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Workers:
-    """What the workers of a cluster are."""
+    """Number and size of the workers."""
 
     count: int | None = None
     """None for as many as there are cores or GPUs for"""
@@ -41,7 +41,8 @@ class Workers:
             most = min(most, there.get("GPU", 0) // self.gpus)
         if most < 1:  # Ray would wait for a machine that has them
             raise RamifyError(
-                f"No worker of {self.cpus} CPUs and {self.gpus:g} GPUs fits the cluster; ask for less or add machines."
+                f"The cluster has no room for a worker with {self.cpus} CPUs and {self.gpus:g} GPUs; lower "
+                "--cpus-per-worker or --gpus-per-worker, or add machines."
             )
         return min(self.count or int(most), blocks)
 
@@ -79,13 +80,13 @@ def _parse_on_ray(
     except ray.exceptions.RayError as error:
         reason = str(error).strip().partition("\n")[0][:200]
         raise RamifyError(
-            f"{parts.folder}: the workers on Ray ended ({reason}); if memory ran out, give fewer --workers or a "
-            "--max-length. The same command resumes."
+            f"{parts.folder}: the Ray workers died ({reason}); run the same command again to resume, with fewer "
+            "--workers or a --max-length if memory ran out."
         ) from error
 
 
 class _RayWorker:
-    """Lives in an actor. Mistakes of the user come back as sentences."""
+    """Runs in an actor, and returns user errors as sentences."""
 
     def __init__(self, job: str, folder: str, suffix: str, count: int, run: str) -> None:
         self._job, self._parts = ParseJob.from_json(job), Parts(Path(folder), suffix, count, run)

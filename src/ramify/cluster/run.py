@@ -1,4 +1,4 @@
-"""A file parsed in blocks, by whatever runs them: the parts are begun, completed and joined here."""
+"""Parsing a file in blocks: its parts are started, completed and joined here, whichever engine parses them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def locked(out: Path, as_parts: bool, overwrite: bool) -> Iterator[Place]:
 def parse_blocks(
     job: ParseJob, place: Place, size: int, made_with: Mapping[str, Any], engine: Engine, progress: Progress
 ) -> list[str]:
-    """Parse what no earlier run did, and finish the result; gives what there is to report."""
+    """Parse what no earlier run did, and finish the result; returns what there is to report."""
     rules = text_rules(job, _checked_rules(job))
     splits_prose = rules.splitter is not None and job.split_sentences is not False
     file = Path(job.file)

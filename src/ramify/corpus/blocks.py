@@ -60,14 +60,14 @@ def cut(file: Path, kind: Kind, size: int, splits_prose: bool, on_bytes: Callabl
     that no sentence is cut.
     """
     if file == STANDARD_INPUT or not file.is_file():
-        raise RamifyError(f"{file}: is read in blocks, so it must be a file; give one, or use the local engine.")
+        raise RamifyError(f"{file}: cannot be read in blocks; give a regular file, or use the local engine.")
     with open_input(file) as raw:
         reader = LineReader(raw, str(file), on_bytes)
         known = reader.guessed_kind() if kind == "auto" else kind
         if known not in ("text", *TABLES):
             raise RamifyError(
-                f"{file}: holds {CONTENTS[known]}, which cannot be read in blocks; use the local engine, or give text, "
-                "JSON lines or Parquet."
+                f"{file}: contains {CONTENTS[known]}, which cannot be read in blocks; use the local engine, or give "
+                "text, JSON lines or Parquet."
             )
         if known == "parquet":
             return CutFile(known, list(_cut_rows(file, size, _checksum(file, on_bytes))))

@@ -43,7 +43,7 @@ class Constraints:
 
     @classmethod
     def of(cls, given: Constraints | Mapping[str, Any], where: str = "") -> Constraints:
-        """Themselves, or from terms of JSON such as `{"must": [[0, 3]], "must_not": [[4, 6]]}`."""
+        """From constraints, or from JSON values such as `{"must": [[0, 3]], "must_not": [[4, 6]]}`."""
         if isinstance(given, Constraints):
             return given
         if not isinstance(given, Mapping):

@@ -54,7 +54,7 @@ def guess_kind(data: bytes) -> KnownKind:
 
 
 def is_undecided(data: bytes) -> bool:
-    """Whether the kind of a file that goes on after `data` cannot be guessed yet: its first tree or line is cut."""
+    """Whether the kind of a file that continues after `data` cannot be guessed yet: its first tree or line is cut."""
     head = _head(data)
     if _BEGINS_AN_OBJECT.match(head):
         return "\n" not in head.lstrip()
@@ -67,7 +67,7 @@ def is_undecided(data: bytes) -> bool:
 
 
 def _looks_like_json(head: str) -> bool:
-    """Whether the first line is an object; of a line that goes on beyond the head only its first column is seen."""
+    """Whether the first line is an object; of a line that is longer than the head, only its first column is seen."""
     if not _FIRST_COLUMN.match(head):
         return False
     line, ended, _ = head.lstrip().partition("\n")
@@ -124,7 +124,7 @@ def warn_about_tree(line: str, where: str) -> bool:
     if found:
         warnings.warn(
             f"{where}: this looks like a bracketed tree in a text file, and its brackets and labels are read as words; "
-            "remove it or, if all the others are trees too, add --input brackets.",
+            "remove it or, if the file contains only trees, add --input brackets.",
             RamifyWarning,
             stacklevel=2,
         )

@@ -93,7 +93,7 @@ def number_of_rows(file: Path, source: str) -> int:
 
 def _unreadable(source: str, error: Exception) -> RamifyError:
     reason = str(error).partition("\n")[0][:120]
-    return RamifyError(f"{source}: cannot be read as Parquet ({reason}); check or fetch the file again.")
+    return RamifyError(f"{source}: cannot be read as Parquet ({reason}); get a complete copy of the file.")
 
 
 def _check(arrow: Any, schema: Any, columns: Columns, source: str) -> None:
@@ -109,6 +109,6 @@ def _check(arrow: Any, schema: Any, columns: Columns, source: str) -> None:
     is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     if not (is_text(kind) or types.is_null(kind) or (is_list and is_text(kind.value_type))):
         raise RamifyError(
-            f"{source}: the column {columns.text!r} holds {kind}, not text or lists of tokens; name another column "
+            f"{source}: the column {columns.text!r} contains {kind}, not text or lists of tokens; name another column "
             "with --column."
         )

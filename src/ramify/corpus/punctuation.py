@@ -1,4 +1,4 @@
-"""Which tokens of a text are punctuation: part of a model, so that its text is always read alike."""
+"""Which tokens of a text are punctuation: part of a model, so that its text is always read in the same way."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Punctuation:
         )
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON."""
+        """As JSON values."""
         if self.keep:
             return {"rule": "keep"}
         return {"rule": "unicode", "also": sorted(self.also), "never": sorted(self.never)}
@@ -84,5 +84,7 @@ class Punctuation:
         forms = [record.get(name) for name in ("also", "never")] if isinstance(record, dict) else []
         known = bool(forms) and record.get("rule") == "unicode"
         if not known or not all(isinstance(each, list) and all(isinstance(f, str) for f in each) for each in forms):
-            raise RamifyError("the rule for punctuation has a form that this version does not know.")
+            raise RamifyError(
+                "the rule for punctuation is unknown to this version; use the version of ramify that wrote it."
+            )
         return cls(frozenset(record["also"]), frozenset(record["never"]))

@@ -140,7 +140,7 @@ def read_sentences(
                 (one, of_one), (other, of_other) = sorted(kinds.items())
                 raise RamifyError(
                     f"{path}: {of_one.name} contains {CONTENTS[one]} and {of_other.name} {CONTENTS[other]}; "
-                    "keep one kind in the folder, or say which kind it is."
+                    "keep only one kind in the folder, or choose one with the setting input."
                 )
             _check_column(column, found, file)
             lines = read_text_lines(_hashed(reader, checksum), str(file))
@@ -211,7 +211,7 @@ def _cells(lines: Iterator[str], file: Path, kind: KnownKind, column: str | None
 
 def _check_column(column: str | None, kind: KnownKind, file: Path) -> None:
     if column is not None and kind not in TABLES:
-        raise RamifyError(f"{file}: holds {CONTENTS[kind]}, which has no columns; leave out --column.")
+        raise RamifyError(f"{file}: contains {CONTENTS[kind]}, which has no columns; leave out --column.")
 
 
 def guess_file_kind(file: Path) -> KnownKind:

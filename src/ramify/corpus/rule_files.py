@@ -98,7 +98,7 @@ def read_about(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         about = None
     if not isinstance(about, dict):
-        raise RamifyError(f"{path}: line 1 has a form that this version does not know; remove the line.")
+        raise RamifyError(f"{path}: line 1 is not a description that this version can read; remove the line.")
     return about
 
 
@@ -112,7 +112,7 @@ def read_rules(path: Path) -> BinaryGrammar:
         raise RamifyError(f"{path}: cannot be read as text ({error}).") from error
     except (ValueError, IndexError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise RamifyError(f"{path}: is not a grammar in NLTK's notation ({reason}).") from error
+        raise RamifyError(f"{path}: is not a grammar in NLTK's notation ({reason}); correct the rule.") from error
     try:
         return BinaryGrammar.from_nltk(grammar)
     except RamifyError as error:

@@ -37,7 +37,7 @@ class Splitter:
         return [(start, end) for start, end in self._punkt.span_tokenize(paragraph) if start < end]
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON."""
+        """As JSON values."""
         known = self._parameters
         return {
             "abbreviations": sorted(known.abbrev_types),
@@ -57,7 +57,9 @@ class Splitter:
             contexts = {_string(form): int(flags) for form, flags in record["orthography"].items()}
             parameters.ortho_context = defaultdict(int, contexts)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RamifyError("the sentence splitter has a form that this version does not know.") from error
+            raise RamifyError(
+                "the sentence splitter is unknown to this version; use the version of ramify that wrote it."
+            ) from error
         return cls(parameters)
 
 

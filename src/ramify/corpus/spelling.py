@@ -98,7 +98,9 @@ class Spelling:
                 )
             record = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError) as error:
-            raise RamifyError(f"{path}: cannot be read as JSON ({error}).") from error
+            raise RamifyError(
+                f"{path}: cannot be read as JSON ({error}); get a complete copy of the folder."
+            ) from error
         if not _is_model(record):
             raise RamifyError(
                 f"{path}: is not a spelling model that this version knows; get a complete copy of the folder."

@@ -74,7 +74,7 @@ class SentenceStream:
     def _check_columns(self, kind: KnownKind) -> None:
         if self._columns is not None and kind not in TABLES:
             raise RamifyError(
-                f"{self.source}: holds {CONTENTS[kind]}, which has no columns; leave out --column and --keep."
+                f"{self.source}: contains {CONTENTS[kind]}, which has no columns; leave out --column and --keep."
             )
 
     def _sentences(self, lines: Iterator[str], kind: KnownKind) -> Iterator[Sentence]:

@@ -40,8 +40,8 @@ class Columns:
         shown = ", ".join(map(shortened, names[:MAX_NAMED])) + (", ..." if names[MAX_NAMED:] else "")
         if self.text not in names:
             raise RamifyError(
-                f"{where}: has no column {shortened(self.text)}, only {shown or 'none at all'}; name the one that "
-                "holds the text with --column."
+                f"{where}: has no column {shortened(self.text)}, only {shown or 'none at all'}; name the column "
+                "that contains the text with --column."
             )
         for name in self.keep or ():
             if name not in names:
@@ -126,7 +126,7 @@ def _sentences(cell: Cell, rules: TextRules) -> Iterator[Sentence]:
             yield rules.sentence(text, cell.where)
     else:
         raise RamifyError(
-            f"{cell.where}: holds {shortened(json.dumps(content, default=str))} where a text or a list of tokens "
+            f"{cell.where}: contains {shortened(json.dumps(content, default=str))} where a text or a list of tokens "
             "should be; correct the row, or name another column with --column."
         )
 

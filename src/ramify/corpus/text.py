@@ -1,4 +1,4 @@
-"""How the text of a model is read: sentences, tokens, words. Part of the model, so that its text is read alike."""
+"""How the text of a model is read: sentences, tokens, words. Part of the model."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class TextRules:
         return Sentence(text, offsets, tuple([text[i:j] not in self.punctuation for i, j in offsets]), where)
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON, without the splitter, which is large and has its own file."""
+        """As JSON values, without the splitter, which is large and has its own file."""
         return {
             "tokenise": self.tokenise,
             "normal_form": self.normal_form,
@@ -95,7 +95,7 @@ class TextRules:
         if not isinstance(record, dict) or not all(
             isinstance(record.get(name), str) for name in ("tokenise", "normal_form")
         ):
-            raise RamifyError("the description of how to read text has a form that this version does not know.")
+            raise RamifyError("how text is read is unknown to this version; use the version of ramify that wrote it.")
         check_code(record["tokenise"])
         punctuation = Punctuation.from_record(record.get("punctuation"))
         return cls(record["tokenise"], punctuation, record["normal_form"], splitter)
@@ -140,7 +140,7 @@ class CommonTextRules(TextRules):
                 first = next(a or b for a, b in pairs if a != b)
                 raise RamifyError(
                     f"{sentence.where or 'The sentence'}: the parsers find different words in {sentence.text[:80]!r}, "
-                    f"first at {first!r}; average parsers that read text alike, or give them the same tokeniser."
+                    f"first at {first!r}; average parsers with the same tokeniser."
                 )
         return sentence
 
@@ -156,7 +156,7 @@ def split_prose(lines: Iterable[str], splitter: Splitter) -> Iterator[tuple[str,
             continue
         text = "".join(gathered)
         spans = splitter.spans(text)
-        # Not at the end of a paragraph, only of what is held in memory: the last sentence may go on.
+        # Not at the end of a paragraph, only of what is held in memory: the last sentence may continue.
         rest = spans.pop()[0] if not blank and len(spans) > 1 else len(text)
         yield from _numbered(text, spans, first)
         gathered, size = [text[rest:]], len(text) - rest

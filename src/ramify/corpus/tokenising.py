@@ -122,12 +122,12 @@ def script_without_spaces(tokens: Sequence[str]) -> str | None:
 
 
 def warn_about_script(text: str, where: str) -> bool:
-    """Say so once a line is in a script without spaces and not tokenised; whether it was said."""
+    """Warn if a line is in a script without spaces and not tokenised; whether there was a warning."""
     script = script_without_spaces(text.split())
     if script:
         warnings.warn(
-            f"{where}: this looks like {script} without spaces between words; tokenise it with a segmenter for that "
-            "language first, one space between words.",
+            f"{where}: this looks like {script} without spaces between words; separate the words by spaces first, with "
+            "a segmenter for that language.",
             RamifyWarning,
             stacklevel=2,
         )
@@ -135,12 +135,12 @@ def warn_about_script(text: str, where: str) -> bool:
 
 
 def warn_about_prose(tokens: Iterable[str], where: str) -> bool:
-    """Say so once a token holds a word and its punctuation; whether it was said."""
+    """Warn if a token consists of a word and punctuation; whether there was a warning."""
     joined = next((token for token in tokens if len(token) > 2 and token[-1] in ",;?" and token[:-1].isalpha()), None)
     if joined is not None:
         warnings.warn(
             f"{where}: {joined!r} contains a word and punctuation; if this is plain prose, --tokenise LANGUAGE "
-            "(such as en, or xx for any) takes words and punctuation apart.",
+            "(such as en, or xx for any) separates them.",
             RamifyWarning,
             stacklevel=2,
         )

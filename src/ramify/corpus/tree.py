@@ -1,4 +1,4 @@
-"""A parse as arrays of spans and labels; `nltk.Tree` only at the edge."""
+"""A parse as arrays of spans and labels, which is converted to an `nltk.Tree` only for users."""
 
 from __future__ import annotations
 

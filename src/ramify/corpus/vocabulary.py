@@ -150,11 +150,13 @@ class Vocabulary:
                             f"word {len(words) + 1} is longer than {LONGEST_WORD:,} characters; remove it."
                         )
                     if len(words) == size:
-                        raise RamifyError(f"contains more than the {size:,} words of the model.")
+                        raise RamifyError(
+                            f"contains more than the {size:,} words of the model; use the files of one model."
+                        )
                     words.append(line.removesuffix(b"\n").decode("utf-8"))
             return cls(words, normal_form)
         except OSError as error:
-            raise RamifyError(f"{path}: the vocabulary cannot be read ({error.strerror}).") from error
+            raise RamifyError(f"{path}: the vocabulary cannot be read ({error.strerror}); check the file.") from error
         except UnicodeDecodeError as error:
             raise RamifyError(f"{path}: the vocabulary is not UTF-8; convert it to UTF-8.") from error
         except RamifyError as error:

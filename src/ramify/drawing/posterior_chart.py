@@ -66,7 +66,7 @@ class ChartGrid:
         return 2 * _MARGIN + len(self.words) * _CELL
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON, for a page that draws the chart: the cell of words[i:j] is `cell` wide and high.
+        """As JSON values, for a page that draws the chart: the cell of words[i:j] is `cell` wide and high.
 
         Its left side is at `left` + j * `cell`, its top at `top` + i * `cell`. `mirrored` charts are the same seen from
         the other side: x becomes `width` - x.

@@ -42,7 +42,7 @@ class MemberAgreement:
         self.sentences += 1
 
     def sums(self) -> dict[str, Any]:
-        """In terms of JSON, to be added by `add_sums` in another process."""
+        """As JSON values, to be added by `add_sums` in another process."""
         return {"names": list(self.names), "sums": self._sums.tolist(), "sentences": self.sentences}
 
     def add_sums(self, record: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ class MemberAgreement:
         return found
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON."""
+        """As JSON values."""
         rows = ([round(float(value), 2) for value in row] for row in self.table)
         return {
             "columns": list(self.columns),

@@ -1,4 +1,4 @@
-"""Whether spans that a grammar believes in with probability p are constituents that often."""
+"""Whether spans with posterior p are constituents with frequency p."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """How probable a text is to a model, and how much of the text its vocabulary covers.
 
 A perplexity depends on the vocabulary: the fewer words are known, the fewer there are to choose from, and the lower it
-is. Two figures stand beside it. With spelling, every unknown word costs what its characters cost under a fixed model of
-spelling, so that the event is the same whatever the vocabulary. Of known words, the unknown ones are left open: any
-word may stand there.
+is. Two other perplexities account for this. With spelling, every unknown word costs what its characters cost under a
+fixed model of spelling, so that the event is the same whatever the vocabulary. In the perplexity of known words, any
+word may stand in the place of an unknown one.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What stands beside the perplexity of a text: unknown words, and the perplexities that allow for them."""
+    """What is reported with the perplexity of a text: unknown words, and perplexities that account for them."""
 
     vocabulary: int
     """Words of the vocabulary, `<unk>` among them"""

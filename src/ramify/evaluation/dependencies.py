@@ -39,7 +39,7 @@ class GoldHeads:
     """Whether every token has UPOS, so that UPOS alone decides which tokens are words"""
 
     def signature(self, options: Sequence[str] = ()) -> str:
-        """What must stand beside a score for it to be compared."""
+        """What must be known about a score to compare it."""
         decided_by = "UPOS" if self.all_tagged else "UPOS or, where it is missing, form"
         lengths = f"sentences of {range_name(SHORTEST, self.words.longest)} words"
         return self.words.signed("heads, root included", f"punctuation removed by {decided_by}", lengths, *options)
@@ -196,7 +196,7 @@ class HeadEvaluation:
         return float(np.std(self.run_directed)) if self.run_directed else None
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON."""
+        """As JSON values."""
         return asdict(self) | {"directed_std": self.directed_std}
 
 

@@ -1,4 +1,4 @@
-"""EVALB's view (Sekine and Collins): labelled brackets, pooled over the corpus, with its usual parameters.
+"""Scores as in EVALB (Sekine and Collins): labelled brackets, pooled over the corpus, with its usual parameters.
 
 Those of `COLLINS.prm`: leaves tagged `, : `` '' .` or -NONE- are removed, as are brackets labelled TOP; ADVP and PRT
 are one label; function tags are cut. Brackets over one word count, and of two equal ones each has to be found. Which

@@ -22,37 +22,37 @@ from ramify.evaluation.usage import Usage, usage
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """How one system does on one treebank; the signature says how it was counted.
+    """The scores of one system on one treebank; the signature says how they were counted.
 
-    Result files hold it, so that what later versions added has a default: earlier files lack it.
+    Result files contain it. What later versions added has a default, because earlier files do not have it.
     """
 
     system: str
     scores: Scores
     by_convention: dict[Convention, Scores]
-    """`scores` are those of the convention in the signature, as are those by length."""
+    """Scores by convention; `scores` and `by_length` are those of the convention in the signature"""
     by_length: dict[str, Scores]
     recall_by_label: dict[str, LabelRecall]
     labels: Agreement | None
-    """Of the labels of correct brackets with the gold ones; None for systems without labels"""
+    """Agreement of the labels of correct brackets with the gold labels; None for systems without labels"""
     recall_homogeneity: float | None
     """Recall of the spans that have labels to compare, times the homogeneity of these labels"""
     tags: Agreement | None
     nonterminals_used: Usage | None
-    """In predicted constituents of two words or more; None for systems without labels"""
+    """Those in predicted constituents of two words or more; None for systems without labels"""
     preterminals_used: Usage | None
     rule_cosine: float | None = None
-    """The mean cosine between the rules of two nonterminals; near 1, most symbols have become alike"""
+    """The mean cosine between the rules of two nonterminals; near 1, most symbols have similar rules"""
     calibration: Reliability | None
-    """Of span posteriors, for systems that have them"""
+    """Calibration of span posteriors, for systems that have them"""
     perplexity: float | None
-    """None for systems that give no probabilities"""
+    """None for systems without probabilities of sentences"""
     coverage: Coverage | None = None
-    """Unknown words, and perplexities that allow for them; None for systems without a vocabulary"""
+    """Unknown words, and perplexities that account for them; None for systems without a vocabulary"""
     failures: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The sentences without a parse by reason, as numbers from 1 in the treebank; those of any run in a mean of runs"""
     in_log_space: int = 0
-    """Sentences computed in log space, because float32 could not hold their numbers"""
+    """Number of sentences recomputed in log space, because their probabilities underflowed in float32"""
     evalb: dict[str, EvalbScores] | None
     """EVALB's summary, if it was requested and there are labels"""
     evalb_signature: str | None
@@ -60,9 +60,9 @@ class Evaluation:
     agreement: dict[str, Any] | None = None
     """S-F1 between the members of an ensemble, and those that collapsed"""
     run_f1: tuple[float, ...] = ()
-    """S-F1 of each run, where this is the mean over several"""
+    """S-F1 of each run, if this is the mean over several"""
     best_by_dev_likelihood: str | None = None
-    """Of several trained runs the one that is chosen without looking at trees"""
+    """Of several trained runs, the one with the best dev likelihood, which is chosen without looking at trees"""
 
     @property
     def not_derived(self) -> int:
@@ -80,7 +80,7 @@ class Evaluation:
         return max(self.run_f1) if self.run_f1 else None
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON; an infinite perplexity is null."""
+        """As JSON values; an infinite perplexity is null."""
         record = asdict(self) | {"not_derived": self.not_derived, "f1_std": self.f1_std, "f1_max": self.f1_max}
         for part in filter(None, (record, record["coverage"])):
             infinite = [name for name, value in part.items() if isinstance(value, float) and not np.isfinite(value)]
@@ -89,7 +89,7 @@ class Evaluation:
 
 
 def score(gold: Gold, prediction: Prediction, convention: Convention = "tn", with_evalb: bool = False) -> Evaluation:
-    """Everything there is to say about a prediction."""
+    """All scores of a prediction."""
     spans = prediction.spans
     counts = {name: count_spans(gold.spans, spans, gold.lengths, name) for name in {*CONVENTIONS, convention}}
     by_convention = {name: Scores.of(counts[name]) for name in CONVENTIONS}

@@ -47,7 +47,7 @@ class Gold:
         return [parse.spans for parse in self.parses]
 
     def signature(self, convention: Convention, options: Sequence[str] = ()) -> str:
-        """What must stand beside a score for it to be compared: version, convention, words, lengths, options, data."""
+        """What must be known about a score to compare it: version, convention, words, lengths, options, data."""
         sentences = f"sentences of {range_name(SHORTEST, self.longest)} words"
         return self.signed(f"S-F1 {convention}", f"words {self.rule}", sentences, *options)
 

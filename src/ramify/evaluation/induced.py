@@ -141,7 +141,7 @@ class Induced:
         return {label: subtypes for label, subtypes in divided.items() if len(subtypes) > 1}
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON, the most frequent first everywhere."""
+        """As JSON values, the most frequent first everywhere."""
         return {
             "usage": self.usage,
             "alignment": self.alignment,

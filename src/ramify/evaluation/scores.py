@@ -1,4 +1,4 @@
-"""The numbers that stand in tables, in percent, and perplexity."""
+"""The scores in tables, in percent, and perplexity."""
 
 from __future__ import annotations
 
@@ -77,5 +77,5 @@ def perplexity_of_total(total: float, places: int) -> float:
 
 
 def percent(part: float, whole: float) -> float:
-    """Nothing out of nothing is all of it."""
+    """100 if both are zero."""
     return 100 * part / whole if whole > 0 else 100.0

@@ -1,4 +1,4 @@
-"""Whether one system is better than another, or luckier with these sentences."""
+"""Whether the difference between two systems is significant."""
 
 from __future__ import annotations
 

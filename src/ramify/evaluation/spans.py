@@ -1,4 +1,4 @@
-"""Predicted spans against gold ones, counted sentence by sentence, under both conventions in circulation."""
+"""Predicted spans against gold ones, counted sentence by sentence, under both conventions in use."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from math import log, sqrt
 
 PRIOR_COUNT = 10.0
-"""So many constituents with the label's own first words are added to either side."""
+"""Number of constituents with the label's own first words that are added to either side."""
 MIN_COUNT, MIN_SHARE = 5, 0.02
 """A nonterminal with fewer correctly predicted constituents of a label, or a smaller share, is not a subtype of it."""
 MIN_WORD_COUNT = 2
@@ -35,7 +35,7 @@ class Subtype:
     """Those that distinguish it from the others, the most significant first, with their counts; may be empty"""
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON."""
+        """As JSON values."""
         return asdict(self) | {"first_words": [list(pair) for pair in self.first_words]}
 
 

@@ -180,7 +180,9 @@ class RamifyComponent:
         for name, content in srsly.msgpack_loads(data).items():
             file = folder / name
             if not file.resolve().is_relative_to(folder.resolve()):
-                raise RamifyError(f"The bytes of the component name a file outside its folder: {name[:80]!r}.")
+                raise RamifyError(
+                    f"The saved component contains a file outside its folder, {name[:80]!r}; load one that you trust."
+                )
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
         return self.from_disk(folder, exclude=exclude)
@@ -212,7 +214,7 @@ def _save(model: str, place: Path) -> None:
         shutil.copyfile(source, place)
         return
     if place.exists() and not (place / CONFIG).is_file():
-        raise RamifyError(f"{place}: is there already and not a model; save the pipeline to another folder.")
+        raise RamifyError(f"{place}: already exists and is not a model; save the pipeline to another folder.")
     with tempfile.TemporaryDirectory(prefix=".ramify-", dir=place.parent) as folder:
         whole = Path(folder, MODEL)
         shutil.copytree(source, whole, ignore=_not_of_the_model)

@@ -60,7 +60,7 @@ FAMILIES: LazyRegistry[type[Model]] = LazyRegistry(_FAMILIES)
 
 
 def register(name: str) -> Callable[[Class], Class]:
-    """Make a subclass of `Model` known as a family; a decorator for classes."""
+    """Register a subclass of `Model` as a family; a class decorator."""
 
     def decorate(family: Class) -> Class:
         from ramify.models.base import Model

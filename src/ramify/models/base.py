@@ -1,6 +1,6 @@
-"""What the other rooms know about a model: a loss to train by, posteriors to parse with, arguments to be stored by.
+"""The interface of a model to the other packages: an objective to maximise, posteriors, and arguments to save.
 
-A model is anything that can be trained on sentences and then says which spans are constituents. A grammar
+A model is anything that can be trained on sentences and then predicts which spans are constituents. A grammar
 (grammar.py) is the richest kind: it also has rules, a likelihood and derivations.
 """
 
@@ -66,14 +66,14 @@ class Model(nn.Module, ABC):
     def marginals(self, word_ids: Tensor, lengths: Tensor) -> Marginals:
         """Span posteriors, without gradients, for sentences (B, N); labels and tags where the model has them.
 
-        A model that has only trees gives their spans as ones and all others as zeros. With a likelihood,
+        A model that predicts a single tree returns 1 for its spans and 0 for all others. With a likelihood,
         `log_partition` is the objective; else it has no meaning.
         """
 
     def networks(self, word_ids: Tensor, lengths: Tensor) -> TreeDistribution | None:  # noqa: ARG002
         """What groups of a batch (B, N) share, computed once for all of them: the networks' distribution over trees.
 
-        None where every group computes all of its objective. Otherwise `objective_of` does the rest.
+        None if every group computes its whole objective. Otherwise `objective_of` computes the rest.
         """
         return None
 
@@ -88,17 +88,17 @@ class Model(nn.Module, ABC):
         raise NotImplementedError
 
     def learner(self, learning_rate: float, clip: float) -> Learner:
-        """What moves the parameters: Adam."""
+        """The optimizer of the parameters: Adam."""
         from ramify.models.adam import AdamLearner
 
         return AdamLearner(self.parameters(), learning_rate, self.betas, clip)
 
     def described(self) -> str:
-        """Its kind and size, for messages."""
+        """Family and size, for messages."""
         return f"this {type(self).__name__}"
 
     def sizes(self) -> dict[str, int]:
-        """What its size is measured by, for messages."""
+        """The numbers that describe its size, by name, for messages."""
         return {}
 
     def label_names(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Model(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where its numbers are."""
+        """The device of its parameters."""
         return next(chain(self.parameters(), self.buffers())).device
 
     @classmethod
@@ -146,7 +146,7 @@ class Model(nn.Module, ABC):
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
-        """What can be chosen when a model is made."""
+        """The names of the family's options."""
         return tuple(name for name in inspect.signature(cls).parameters if name != "words")
 
     @classmethod

@@ -88,7 +88,7 @@ def memory_batches(
 ) -> Iterator[list[int]]:
     """Places of the sentences that have words, shortest first, cut into batches whose charts stay within `CHART_BYTES`.
 
-    `where` names the sentences, each of which is announced before it is begun if it will take minutes.
+    `where` names the sentences, each of which is announced before it starts if it will take minutes.
     """
     batch: list[int] = []
     for place in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):

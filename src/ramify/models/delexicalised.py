@@ -1,4 +1,4 @@
-"""A lexicalised grammar for a reader: the rules that its symbols have on average over their head words."""
+"""The rules of a lexicalised grammar, averaged over head words to describe them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def delexicalise(grammar: LexicalisedGrammar) -> Delexicalised:
     assert r is not None
     if q * n * r > LARGEST_TABLE:
         raise RamifyError(
-            f"This grammar has {q * n * r:,} rules with head words, too many to average; use a smaller one."
+            f"This grammar has {q * n * r:,} rules with head words, too many to average; use a smaller grammar."
         )
     every = torch.arange(q, device=grammar.device)
     components = torch.cat([grammar.components(words).exp() for words in every.split(BLOCK)])  # (q, n, r)

@@ -1,4 +1,4 @@
-"""Parts that several families are made of."""
+"""Building blocks of several families."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from ramify.models.grammar import Grammar
 from ramify.structures.pcfg import Rule, Rules
 
 BLOCK_NUMBERS = 2**26
-"""So many word probabilities (256 MB) are looked at together."""
+"""Number of word probabilities (256 MB) that are computed at a time."""
 MAX_SOLVED = 8192
 """Expected uses are the solution of as many equations as there are nonterminals, at most this many."""
 MAX_COMPARED = 8192
@@ -60,7 +60,7 @@ class RuleLookup:
     def expected_uses(self) -> ExpectedUses | None:
         """The least solution of e = root + e M, M[A, B] the number of Bs that A is expected to have as children.
 
-        None where there is no such solution, because derivations are expected to go on for ever, or where they are so
+        None where there is no such solution, because the expected length is infinite, or where derivations are so
         long (`MAX_EXPECTED`) that rounding may have made them end; or with more than `MAX_SOLVED` nonterminals.
         """
         n = self.nonterminals
@@ -69,7 +69,7 @@ class RuleLookup:
         children = self._rules.expected_children()  # (n, m)
         root = self._rules.root.double().exp()
         reached = _reached(root, children[:, :n])
-        children[~reached] = 0  # what no sentence has may go on for ever
+        children[~reached] = 0  # a symbol that no sentence has may derive itself without end
         among = children[:, :n]
         factors, pivots, _ = torch.linalg.lu_factor_ex(torch.eye(n, dtype=among.dtype, device=among.device) - among)
         sizes = torch.linalg.lu_solve(factors, pivots, torch.ones_like(root)[:, None])[:, 0]

@@ -1,4 +1,4 @@
-"""A trained model as a person uses it: load, parse, score."""
+"""A trained model as users see it: load, parse, score."""
 
 from ramify.evaluation.evaluation import Evaluation
 from ramify.parser.analysis import FORMATS, Analysis

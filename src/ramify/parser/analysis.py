@@ -1,4 +1,4 @@
-"""One sentence as the parser sees it, punctuation and all."""
+"""The analysis of one sentence, including its punctuation."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def _of_tokens(sentence: Sentence, unknown: NDArray[np.bool_]) -> tuple[bool, ..
 
 @dataclass(frozen=True)
 class Analysis:
-    """A parse with what the grammar thinks of it; everything counts tokens, punctuation among them.
+    """The parse of a sentence with its probabilities; all positions count tokens, including punctuation.
 
     A sentence without a parse has a flat tree: no constituents, posteriors of zero, and log p(w) minus infinity unless
-    its constraints alone are the reason. Under constraints all posteriors of a grammar are those given that they hold.
+    its constraints alone are the reason. With constraints, all posteriors of a grammar are conditioned on them.
     """
 
     sentence: Sentence
@@ -76,24 +76,24 @@ class Analysis:
     label_posteriors: NDArray[np.float32]
     """(constituents,): the probability of each constituent together with its label"""
     tag_posteriors: NDArray[np.float32]
-    """(N,); punctuation is sure to be punctuation"""
+    """(N,): the probability of each tag; 1 for punctuation"""
     unknown: tuple[bool, ...] = ()
-    """For each token whether it is a word that is not in the vocabulary; punctuation never is"""
+    """For each token, whether it is a word outside the vocabulary; always false for punctuation"""
     failure: Failure | None = None
-    """Why the sentence has no parse; None where it has one or, having fewer than two words, needs none"""
+    """Why the sentence has no parse; None if it has one, or has fewer than two words"""
     in_log_space: bool = False
-    """Whether float32 could not hold its numbers, so that it was computed again in log space"""
+    """Whether it was recomputed in log space, because its probabilities underflowed in float32"""
     constraint_log_probability: float | None = None
     """log p(constraints | w) in nats; None for a sentence without constraints or a model without a likelihood"""
     member_spans: tuple[NDArray[np.int32], ...] = ()
-    """Of an ensemble: the constituents of each member's own tree, in words"""
+    """For an ensemble: the constituents of the tree of each member, counted in words"""
     heads: tuple[int, ...] | None = None
-    """The head of each token: 0 for the root, else its place counted from 1; punctuation depends on the nearest word.
-    None for models without heads and sentences without a parse"""
+    """The head of each token: 0 for the root, otherwise its position counted from 1; punctuation depends on the nearest
+    word. None for models without heads and sentences without a parse"""
 
     @property
     def constraint_probability(self) -> float | None:
-        """p(constraints | w), the share of trees that meet the constraints, by their probability."""
+        """p(constraints | w): the total probability of the trees that meet the constraints."""
         return None if self.constraint_log_probability is None else math.exp(self.constraint_log_probability)
 
     @property
@@ -113,7 +113,7 @@ class Analysis:
         """The tree as an SVG document, constituents coloured by the posteriors of their spans, heads by thick lines.
 
         The layout is `horizontal`, with the words on one line, or `vertical`, with one word per line; if none is given,
-        sentences of more than 25 words are vertical. A notebook shows this picture by itself.
+        sentences of more than 25 words are vertical. A notebook displays this picture.
         """
         tree = drawn_tree(self, with_posteriors, with_tags)
         return Svg(document([picture(tree, layout_for(len(self.parse), layout))]))
@@ -121,7 +121,7 @@ class Analysis:
     def as_chart(self) -> str:
         """The posteriors of all spans as an SVG document: a row for each first word, a column for each last one.
 
-        A notebook shows the result as a picture, as it does with that of `as_svg`.
+        A notebook displays the result as a picture.
         """
         return Svg(document([chart_of(self)]))
 
@@ -141,7 +141,7 @@ class Analysis:
         failure: Failure | None = None,
         tags: Sequence[str] | None = None,
     ) -> Analysis:
-        """A sentence that has no parse or, without words, needs none; with the tags of its words if they are known."""
+        """The analysis of a sentence without a parse or without words, with the tags of its words if they are known."""
         words = parse_of_words(sentence.words)
         parse = with_punctuation(sentence, replace(words, tags=tuple(tags or words.tags)))
         N = len(sentence.is_word)
@@ -183,8 +183,8 @@ class Analysis:
     put_together = from_words  # the name in earlier versions
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
-        """In terms of JSON: the text, tokens and where they are in it, tags, unknown words, constituents [i, j, label],
-        log p(w), p(constraints | w), and the reason for a missing parse; heads from models that have them.
+        """As JSON values: text, tokens and their offsets, tags, unknown words, constituents [i, j, label], log p(w),
+        p(constraints | w), and the reason if there is no parse; heads if the model has them.
         """
         parse = self.parse
         record: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""A trained grammar as float16 tables, without the networks that made them: small, and an ordinary model."""
+"""A trained grammar as float16 tables, without the networks that computed them: a small model like any other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def compress(parser: Parser) -> Parser:
     """
     grammar = parser.grammar
     if grammar.latent:
-        raise RamifyError("A compound grammar has separate rules for every sentence, so it cannot be compressed.")
+        raise RamifyError(
+            "A compound grammar cannot be compressed, as every sentence has its own rules; give another model."
+        )
     rules = grammar.tabulated().rules()
     if not isinstance(rules, LowRankRules):
         raise RamifyError(
@@ -40,7 +42,7 @@ def compress(parser: Parser) -> Parser:
             "with export."
         )
     if parser.description is None:
-        raise RamifyError("Only a trained model can be compressed; a file of rules cannot.")
+        raise RamifyError("Only a trained model can be compressed, not a file of rules; give a model folder.")
     sizes = {"nonterminals": grammar.nonterminals, "preterminals": grammar.preterminals, "words": grammar.words}
     arguments = sizes if rules.head is None else sizes | {"rank": rules.rank}
     small = TDPCFG(**arguments)

@@ -38,7 +38,7 @@ from ramify.parser.tree_parser import Decoding, SentenceInput, TreeLabels, TreeP
 from ramify.storage.ensemble_folder import StoredMember, save_ensemble
 
 TREES_WEIGHT = 0.25
-"""Of a member with only trees beside members with posteriors, which its spans of 0 and 1 would outvote. On the dev sets
+"""Of a member with only trees among members with posteriors, which its spans of 0 and 1 would outvote. On the dev sets
 of fr-sequoia and en-craft, averages gain with this weight and lose with equal ones (docs/neural-parsers.md)."""
 DECODED_AT_ONCE = 64
 """Sentences of like length whose trees are found together"""
@@ -47,9 +47,9 @@ DECODED_AT_ONCE = 64
 class Ensemble(TreeParser):
     """Parses with the average of its members, which may differ in family, symbols and vocabulary.
 
-    Members are parsers, model folders or files of trees. Without `weights` they have equal ones, except that a member
-    with only trees counts `TREES_WEIGHT` beside members with posteriors. Labels and tags are the most probable ones of
-    the first model, given the averaged tree.
+    Members are parsers, model folders or files of trees. Without `weights` all have the same weight, except
+    that members with only trees have `TREES_WEIGHT` if others have posteriors. Labels and tags are the most probable
+    ones of the first model, given the averaged tree.
     """
 
     has_likelihood = False
@@ -78,7 +78,7 @@ class Ensemble(TreeParser):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the members, each different."""
+        """The names of the members, each different."""
         names = [member.name for member in self.members]
         return tuple(
             name if names.count(name) == 1 else f"{name} #{place}" for place, name in enumerate(names, start=1)
@@ -123,7 +123,7 @@ class Ensemble(TreeParser):
         return mean
 
     def label_trees(self, sentences: Sequence[Sentence], trees: Sequence[Spans]) -> list[TreeLabels]:
-        """Those of the first model; `X` without a model."""
+        """The labels and tags of the first model; `X` if no member is a model."""
         if self._labeller is None:
             return [TreeLabels.without_labels(len(sentence.words)) for sentence in sentences]
         return self._labeller.label_trees(sentences, trees)
@@ -154,7 +154,7 @@ class Ensemble(TreeParser):
         return Ensemble([self.members[place] for place in kept], [self.weights[place] for place in kept])
 
     def save(self, folder: str | Path) -> None:
-        """Leave the ensemble in a folder that `ramify.load` reads, each member a model folder in it."""
+        """Save the ensemble to a folder that `ramify.load` reads; each member is a model folder in it."""
         stored = []
         for member, weight in zip(self.members, self.weights, strict=True):
             if not (isinstance(member, ModelMember) and isinstance(member.parser, Parser)):

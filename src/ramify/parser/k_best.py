@@ -59,7 +59,7 @@ class BestParses:
         return self.flat.count
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON: text, tokens and so on as `Analysis.as_record`, and the trees under `best`."""
+        """As JSON values: text, tokens and so on as `Analysis.as_record`, and the trees under `best`."""
         record = self.flat.as_record()
         for name in ("tags", "constituents", "constraint_probability"):
             del record[name]
@@ -84,7 +84,7 @@ def best_many(
     check_positive("max_length", max_length)
     if decoder not in ALLOWED_DECODERS:
         raise RamifyError(
-            f"--best lists the most probable trees, which the decoder {decoder} does not find; leave it out."
+            f"--best lists the most probable trees, which the decoder {decoder} does not find; leave out --decoder."
         )
     if not isinstance(parser, Parser):
         raise RamifyError("--best needs the probabilities of trees, which an average does not have; give one grammar.")

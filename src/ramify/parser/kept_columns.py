@@ -27,13 +27,13 @@ def check_names(columns: Iterable[str], own: Container[str], where: str) -> None
     for name in columns:
         if name in own:
             raise RamifyError(
-                f"{where}: the result has a column {shortened(name)} too; name the columns to keep with --keep, such "
-                "as --keep id, or --keep none."
+                f"{where}: the result has a column {shortened(name)} as well; name the columns to keep with --keep, "
+                "such as --keep id, or --keep none."
             )
 
 
 def _plain(value: Any, name: str, where: str) -> object:
-    """In terms of JSON, which has no dates, no decimals and nothing that is not a number."""
+    """As a JSON value: JSON has no dates, no decimals and no NaN."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
@@ -45,6 +45,6 @@ def _plain(value: Any, name: str, where: str) -> object:
     if isinstance(value, date | time | timedelta | Decimal | UUID):
         return str(value)
     raise RamifyError(
-        f"{where}: the column {shortened(name)} holds {type(value).__name__}, which JSON cannot; name the columns to "
-        "keep with --keep, or write --format parquet."
+        f"{where}: the column {shortened(name)} contains {type(value).__name__}, which JSON cannot represent; name the "
+        "columns to keep with --keep, or write --format parquet."
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def load(folder: str | Path, device: str = "auto") -> Parser | Ensemble:
-    """The parser in a model folder or of the grammar in a file of rules, a saved ensemble, or a model by its name.
+    """Load a parser from a model folder, a file of rules or a saved ensemble, or by the name of a model.
 
     Names are those of bundled models, such as `en`, and `hf:owner/name@revision` for models of the Hugging Face Hub.
     """

@@ -52,7 +52,7 @@ _charts = Budget()
 
 
 class Parser(TreeParser):
-    """Parses, scores and shows its rules. Make one with `ramify.load`, or from any grammar and its words."""
+    """Parses and scores sentences, and shows the rules of its grammar; `ramify.load` returns one."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Parser(TreeParser):
 
     @classmethod
     def of_stored(cls, stored: StoredModel, description: dict[str, Any]) -> Parser:
-        """From a trained model with all that belongs to it."""
+        """From a trained model and everything that is saved with it."""
         parser = cls(
             stored.model,
             stored.vocabulary,
@@ -102,7 +102,7 @@ class Parser(TreeParser):
 
     @classmethod
     def from_binary_grammar(cls, grammar: BinaryGrammar) -> Parser:
-        """A grammar in Chomsky normal form, such as a treebank's or the built-in corpus's own, exactly.
+        """For any grammar in Chomsky normal form, such as that of a treebank or of the built-in corpus.
 
         Unless it has rules for <unk>, a sentence with an unknown word has no derivation.
         """
@@ -122,14 +122,14 @@ class Parser(TreeParser):
 
     @property
     def generative(self) -> GenerativeModel:
-        """The model, its probabilities computed where that is possible; an error for models without a likelihood."""
+        """The model, with its probabilities computed once if possible; an error for models without a likelihood."""
         if not isinstance(self._ready, GenerativeModel):
             raise RamifyError(f"This needs a grammar, but {type(self.model).__name__} has no rules; use another model.")
         return self._ready
 
     @property
     def grammar(self) -> Grammar:
-        """The same where the model is a PCFG; an error for grammars whose rules depend on head words."""
+        """The same for a PCFG; an error for grammars whose rules depend on head words."""
         if not isinstance(self.generative, Grammar):
             raise RamifyError(
                 f"The rules of {type(self.model).__name__} depend on head words, which is not supported here; use a "
@@ -139,23 +139,23 @@ class Parser(TreeParser):
 
     @cached_property
     def tables(self) -> TableGrammar:
-        """Every rule's probability; of a compound grammar the rules at z = 0"""
+        """The probabilities of all rules; for a compound grammar those at z = 0"""
         return self.grammar.tabulated()
 
     @cached_property
     def rules(self) -> RuleLookup:
-        """Binary rules by their strength; of a compound grammar those at z = 0"""
+        """Finds the most probable binary rules; for a compound grammar those at z = 0"""
         return RuleLookup(self.grammar)
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model."""
         return self.model.device
 
     def save(self, folder: str | Path, overwrite: bool = False) -> None:
-        """Leave the model in a folder that `ramify.load` reads.
+        """Save the model to a folder that `ramify.load` reads.
 
-        With `overwrite` it replaces the model that is there, checkpoint and metrics of its training included.
+        With `overwrite` it replaces a model in that folder, including the checkpoint and metrics of its training.
         """
         if self.description is None:
             raise RamifyError(
@@ -166,10 +166,10 @@ class Parser(TreeParser):
 
     @torch.no_grad()
     def distributions(self, sentences: Sequence[SentenceInput]) -> PCFG | LexicalisedPCFG:
-        """The distribution over the trees of a batch of sentences, words alone: posteriors, samples, constraints.
+        """The distribution over the trees of a batch of sentences, without punctuation.
 
-        `marginals()` and `symbol_posteriors()` of it give batched tensors, `with_span_scores` forbids or favours spans.
-        Of a sentence with constraints, those over the trees that meet them.
+        Its `marginals()` and `symbol_posteriors()` return batched tensors; `with_span_scores` forbids or favours spans.
+        For a sentence with constraints it contains only the trees that meet them.
         """
         if not (read := [self._sentence(sentence) for sentence in sentences]):
             raise RamifyError("The list of sentences is empty; give at least one.")
@@ -190,7 +190,7 @@ class Parser(TreeParser):
 
     @property
     def has_posteriors(self) -> bool:  # type: ignore[override]
-        """Whether the posteriors of its analyses are more than ones for the spans of one tree"""
+        """Whether its posteriors are probabilities, rather than 1 for the spans of one tree and 0 for all others"""
         return self.model.has_posteriors
 
     def _check(self, how: Decoding) -> None:
@@ -206,18 +206,18 @@ class Parser(TreeParser):
         return [(notebook_tree(parse), each.log_weight) for parse, each in zip(parses, found, strict=True)]
 
     def entropy(self, sentence: SentenceInput) -> float:
-        """How undecided the grammar is: the entropy in nats of the posterior over labelled trees.
+        """The entropy, in nats, of the posterior over labelled trees.
 
-        Of a low-rank grammar, over trees with a rank component at every rule: an upper bound.
+        For a low-rank grammar it is that over trees with a rank component at every rule, an upper bound.
         """
         return float(self._alone(self._sentence(sentence)).to(torch.float64).entropy())
 
     def log_probabilities(self, sentences: Iterable[SentenceInput | Pause]) -> Iterator[float]:
-        """log p(w) of each sentence in nats, in order; minus infinity where there is no derivation."""
+        """log p(w) of each sentence in nats, in order; minus infinity if there is no derivation."""
         return (scored.log_probability for scored in self.score_many(sentences))
 
     def score_many(self, sentences: Iterable[SentenceInput | Pause], max_length: int | None = None) -> Iterator[Scored]:
-        """log p(w) of each sentence, in order, and why it is minus infinity where it is; `max_length` as in parsing."""
+        """log p(w) of each sentence, in order, and the reason if it is minus infinity; `max_length` as in parsing."""
         check_positive("max_length", max_length)
         if not self.has_likelihood:
             raise RamifyError(f"{type(self.model).__name__} has no likelihood; score with another model.")
@@ -232,7 +232,7 @@ class Parser(TreeParser):
     def likelihoods_given(
         self, sentences: Sequence[Sentence], log_p: Sequence[float], too_long: Collection[int] = ()
     ) -> list[Likelihood]:
-        """What is known of sentences whose log p(w) was computed already, with what allows for their unknown words."""
+        """The likelihoods of sentences whose log p(w) is known, with those that account for unknown words."""
         unknown = [self.vocabulary.unknown(sentence.words) for sentence in sentences]
         places = [place for place, words in enumerate(unknown) if words and place not in too_long]
         known: list[float | None] = list(log_p)
@@ -256,9 +256,9 @@ class Parser(TreeParser):
     def coverage(
         self, sentences: Sequence[Sentence], log_p: Sequence[float], too_long: Collection[int] = ()
     ) -> Coverage | None:
-        """The unknown words of sentences whose log p(w) is given, and perplexities that allow for them.
+        """The unknown words of sentences whose log p(w) is given, and perplexities that account for them.
 
-        `too_long` are the places of sentences that were not parsed for their length. None without a likelihood.
+        `too_long` are the places of sentences that were too long to parse. None without a likelihood.
         """
         if not self.has_likelihood:
             return None

@@ -41,9 +41,10 @@ def evaluate(
 ) -> Evaluation:
     """Score a parser, or a baseline by name (left, right, random, balanced, oracle), against gold trees.
 
-    Which leaves are words is, unless given, what the parser was trained with or, for a baseline, a guess from the
-    treebank's tags; the signature names it, and the branching prior if there is one. Without `with_coverage` no unknown
-    words are counted, which saves a second pass over the sentences that have some, and no rules are compared.
+    `word_rule` says which leaves are words; by default it is the rule that the parser was trained with or, for a
+    baseline, a guess from the tags of the treebank. The signature names it, and the branching prior if there is one.
+    Without `with_coverage`, unknown words are not counted, which saves a second pass over the sentences that have some,
+    and rules are not compared.
     """
     if isinstance(system, str):
         check_baseline(system)

@@ -1,4 +1,4 @@
-"""What can be done with anything that parses, whether it is one model or several."""
+"""The interface of everything that parses, whether it is one model or several."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TreeParser(ABC):
     has_likelihood: bool
     """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
     has_posteriors: bool
-    """Whether the posteriors of its analyses are more than ones for the spans of one tree"""
+    """Whether its posteriors are probabilities, not 1 for the spans of one tree and 0 for all others"""
     works_ahead: bool = False
     """Whether batches of sentences are parsed in other threads while earlier results are used"""
 
@@ -104,7 +104,7 @@ class TreeParser(ABC):
         return results_in_order(self._start_windows(sentences, how), self.works_ahead)
 
     def decoders(self) -> tuple[str, ...]:
-        """The decoders that this parser can have."""
+        """The decoders that this parser supports."""
         return tuple(decoder for decoder in DECODERS if self._can(decoder))
 
     def _can(self, decoder: str) -> bool:
@@ -136,13 +136,13 @@ class TreeParser(ABC):
     def coverage(
         self, sentences: Sequence[Sentence], log_p: Sequence[float], too_long: Collection[int] = ()
     ) -> Coverage | None:
-        """The unknown words of sentences whose log p(w) is given, and perplexities that allow for them.
+        """The unknown words of sentences whose log p(w) is given, and perplexities that account for them.
 
-        `too_long` are the places of sentences that were not parsed for their length. None without a likelihood.
+        `too_long` are the places of sentences that were too long to parse. None without a likelihood.
         """
 
     def rule_cosine(self) -> float | None:
-        """The mean cosine between the rules of two nonterminals; None for what is not a single PCFG."""
+        """The mean cosine between the rules of two nonterminals; None unless the parser is a single PCFG."""
         return None
 
     def __call__(self, sentence: SentenceInput) -> Analysis:
@@ -168,7 +168,7 @@ class TreeParser(ABC):
         seed: int = 0,
         max_length: int | None = None,
     ) -> Iterator[nltk.Tree]:
-        """The trees of many sentences, in order; reads on as it goes, so the stream may be endless."""
+        """The trees of a stream of sentences, in order; the stream may be endless."""
         return (analysis.tree for analysis in self.analyse_many(sentences, decoder, seed, max_length))
 
     def posteriors(self, sentence: SentenceInput) -> NDArray[np.float32]:

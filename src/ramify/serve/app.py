@@ -88,7 +88,7 @@ class Service:
         served = self.served_models.find(request.model)
         if request.decoder not in served.decoders:
             known = ", ".join(served.decoders)
-            raise RamifyError(f"{served.name}: cannot have the decoder {request.decoder}; choose one of {known}.")
+            raise RamifyError(f"{served.name}: does not support the decoder {request.decoder}; choose one of {known}.")
         read = await self.read(partial(read_request, served.parser, request.sentences, self.limits))
         job = parse_job(served, request, read.sentences, partial(parse_answer, served, request, read))
         return await asyncio.wrap_future(self.batcher.submit(job))
@@ -99,7 +99,7 @@ class Service:
         served = self.served_models.find(request.model)
         parser = served.parser
         if not isinstance(parser, Parser) or not parser.has_likelihood:
-            raise RamifyError(f"{served.name}: gives sentences no probability; score with another model.")
+            raise RamifyError(f"{served.name}: has no probabilities of sentences; score with another model.")
         read = await self.read(partial(read_request, parser, request.sentences, self.limits))
 
         def analyse(sentences: Sequence[Sentence]) -> list[Scored]:

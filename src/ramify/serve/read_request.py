@@ -44,7 +44,9 @@ def read_request(parser: TreeParser, inputs: Sequence[str | GivenSentence], limi
         sentence = _sentence(parser, item, tree, rule, where)
         words = sum(sentence.is_word)
         if words > limits.words:
-            raise RamifyError(f"{where}: has {words:,} words, and the server takes at most {limits.words:,}; split it.")
+            raise RamifyError(
+                f"{where}: has {words:,} words, but the server accepts at most {limits.words:,}; split it."
+            )
         if item.constraints is not None:
             found = Constraints.of(item.constraints.model_dump(), where)
             sentence = replace(sentence, constraints=found)
@@ -60,7 +62,7 @@ def _tree(item: GivenSentence, where: str) -> Parse | None:
         return None
     trees = list(read_brackets(item.gold.splitlines(), where))
     if len(trees) != 1:
-        raise RamifyError(f"{where}: gold holds {len(trees):,} trees; give one for each sentence.")
+        raise RamifyError(f"{where}: gold contains {len(trees):,} trees; give one for each sentence.")
     return trees[0]
 
 
@@ -76,7 +78,7 @@ def _sentence(parser: TreeParser, item: GivenSentence, tree: Parse | None, rule:
 
 
 def _gold(sentences: Sequence[Sentence], parses: list[Parse], rule: WordRule) -> Gold | None:
-    """The trees as a treebank, which names its words, lengths and data beside a score."""
+    """The trees as a treebank, which names its words, lengths and data for a score."""
     text = "\n".join(" ".join(parse.words) for parse in parses)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     cleaned = {

@@ -87,7 +87,7 @@ class Score(BaseModel):
 
 
 class GoldResult(BaseModel):
-    """Gold brackets beside those of the parse, in tokens."""
+    """Gold brackets and those of the parse, in tokens."""
 
     score: Score | None = Field(description="null for fewer than two words")
     constituents: list[Labelled]

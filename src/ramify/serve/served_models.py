@@ -57,7 +57,7 @@ class ServedModel:
     @cached_property
     def _glossary(self) -> Glossary:
         if not isinstance(self.parser, Parser):
-            raise RamifyError(f"{self.name}: is an average of several parsers, which has no rules.")
+            raise RamifyError(f"{self.name}: is an average of several parsers and has no rules; ask for another model.")
         return Glossary.of(self.parser, self.name, self.text)
 
     @cached_property

@@ -28,8 +28,8 @@ def trusted_hosts(host: str, names: Sequence[str]) -> list[str]:
     if address is not None and address.is_unspecified:
         if not names:
             raise RamifyError(
-                f"--host {host} listens on every address of this machine; say with --name under which name it is "
-                "reached, such as --name parser.example.org."
+                f"--host {host} listens on every address of this machine; give the host name that clients use, "
+                "such as --name parser.example.org."
             )
         return [*LOOPBACK, *names]
     own = f"[{host}]" if address is not None and address.version == 6 else host
@@ -47,7 +47,7 @@ def open_socket(host: str, port: int) -> socket.socket:
         found.listen(CONNECTIONS)
     except OSError as error:
         raise RamifyError(
-            f"{host}, port {port}: cannot be listened on ({error.strerror}); choose another --port."
+            f"The server cannot listen on {host}, port {port} ({error.strerror}); choose another --port."
         ) from error
     return found
 

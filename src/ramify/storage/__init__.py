@@ -1,1 +1,1 @@
-"""What is on disk: whole files, locks, tensors with checksums, model folders, checkpoints."""
+"""Files on disk: atomic writes, locks, tensors with checksums, model folders, checkpoints."""

@@ -1,4 +1,4 @@
-"""A run on disk in the middle of its training, so that it can go on as if it had never stopped."""
+"""The state of a run in the middle of its training, from which it can continue as if it had never stopped."""
 
 from __future__ import annotations
 

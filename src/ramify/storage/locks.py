@@ -31,7 +31,7 @@ _UNSUPPORTED = frozenset([errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.E
 
 @contextmanager
 def locked_folder(folder: Path, patience: float = 0.0) -> Iterator[int]:
-    """Make the folder if it is missing and keep other writers out; gives the file descriptor of the lock.
+    """Make the folder if it is missing and keep other writers out; returns the file descriptor of the lock.
 
     Processes that inherit the descriptor hold the lock too: as long as one of them lives, nobody else writes here. A
     folder that is still empty at the end is removed if it was made here and nobody waits for it. `patience` is in
@@ -76,7 +76,7 @@ def _in_use(out: Path) -> RamifyError:
 
 @contextmanager
 def locked_file(path: Path, out: Path) -> Iterator[int]:
-    """Open `path`, in which `out` is prepared, and keep other writers of `out` away; gives the file descriptor.
+    """Open `path`, in which `out` is prepared, and keep other writers of `out` away; returns the file descriptor.
 
     The file is made if it is missing, and removed at the end if it is empty.
     """

@@ -1,4 +1,4 @@
-"""What a result was made with, kept beside it until it is finished, so that nothing else resumes it."""
+"""What a result depends on, saved next to it until it is finished, so that only the same command resumes it."""
 
 from __future__ import annotations
 

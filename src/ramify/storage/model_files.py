@@ -1,7 +1,7 @@
 """The files of a model folder, looked at without torch: their names, how large they may be, what the config may say.
 
-A folder may come from a stranger: nothing in it is believed before it was looked at, and nothing is allocated
-that its files do not warrant.
+A folder may come from someone else: its files are checked before they are used, and before memory is allocated for
+them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         lowest = 0 if name == "latent" else 1
         highest = MAX_WORDS if name == "words" else LARGEST_SIZE
         if not (type(value) is int and lowest <= value <= highest):
-            raise RamifyError(f"{path}: {name} must be a whole number from {lowest} to {highest:,}.")
+            raise RamifyError(f"{path}: {name} must be a whole number from {lowest} to {highest:,}; get another copy.")
     try:
         WordRule.from_name(config["words"])
     except RamifyError as error:
@@ -91,12 +91,12 @@ def read_json(path: Path) -> Any:
     """The content of a file that may come from a stranger."""
     try:
         data = path.read_bytes()
-        # Empty lists and tables take twenty times as much memory as bytes; files of ours hold few.
+        # Empty lists and tables take twenty times as much memory as bytes; our files hold few.
         if len(data) > _SMALL and data.count(b"[") + data.count(b"{") > len(data) // 16:
             raise ValueError("too many brackets")
         return json.loads(data)
     except (OSError, ValueError, RecursionError) as error:
-        raise RamifyError(f"{path}: cannot be read as JSON ({error}).") from error
+        raise RamifyError(f"{path}: cannot be read as JSON ({error}); get a complete copy of the folder.") from error
 
 
 def holds_model(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A model from its folder and back: config.json, vocab.txt, model.safetensors, metrics.jsonl and a card to read."""
+"""Loading and saving a model folder: config.json, vocab.txt, model.safetensors, metrics.jsonl and a card to read."""
 
 from __future__ import annotations
 

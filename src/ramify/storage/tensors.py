@@ -1,4 +1,4 @@
-"""Named tensors in a file with a checksum: whole, unharmed and of the right shapes, or refused."""
+"""Named tensors in a file with a checksum; a file that is damaged or has other shapes is refused."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def load_tensors(
             if found != dict(expected):
                 wrong = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
                 raise RamifyError(
-                    f"{path}: does not match config.json: {wrong[0]} is missing or has another shape or type."
+                    f"{path}: does not match config.json: {wrong[0]} is missing or has another shape or type; get "
+                    "another copy."
                 )
             tensors = {name: handle.get_tensor(name) for name in expected}
             seal = json.loads((handle.metadata() or {}).get(METADATA_KEY, "{}"))
@@ -88,9 +89,11 @@ def _check_file(path: Path, largest_header: int) -> None:
             header = int.from_bytes(handle.read(8), "little")
             found = os.fstat(handle.fileno())
     except OSError as error:
-        raise RamifyError(f"{path}: cannot be read ({error.strerror}).") from error
+        raise RamifyError(f"{path}: cannot be read ({error.strerror}); check its permissions.") from error
     if header > largest_header:
-        raise RamifyError(f"{path}: is damaged or not a safetensors file (its header would have {header:,} bytes).")
+        raise RamifyError(
+            f"{path}: is damaged or not a safetensors file (its header would have {header:,} bytes); get another copy."
+        )
     on_disk = 512 * getattr(found, "st_blocks", 0)  # 0 where the file system does not say
     if found.st_size > LARGEST_HOLE and 0 < on_disk < found.st_size // 16:
         raise RamifyError(
@@ -105,7 +108,7 @@ def _check_memory(path: Path, expected: Shapes) -> None:
     if needed > free:
         raise RamifyError(
             f"{path}: needs {needed / 2**30:.1f} GB of memory, but only {free / 2**30:.1f} GB are free; use a machine "
-            "with more of it."
+            "with more memory."
         )
 
 

@@ -1,6 +1,6 @@
 """Compiled sums of scaled vectors, shared by the CPU paths of several kinds of distributions.
 
-A row holds non-negative numbers that sum to one; the logarithm of what it was divided by is kept beside it.
+A row holds non-negative numbers that sum to one; the logarithm of what it was divided by is stored with it.
 """
 
 # mypy: disable-error-code=no-untyped-def
@@ -25,7 +25,7 @@ VANISHES = 3e-308
 
 @compiled
 def normalise_row(row):
-    """Divide a row by its sum; gives the sum's logarithm. A sum too small to divide by is as good as zero."""
+    """Divide a row by its sum; returns the sum's logarithm. A sum too small to divide by is as good as zero."""
     total = row.dtype.type(0)
     for k in range(row.shape[0]):
         total += row[k]
@@ -61,7 +61,7 @@ def exponentials(terms, count):
 
 @compiled
 def relative_weights(count, terms, a_rows, b_rows, number):
-    """Replace log-weights by weights relative to the largest; gives the number of terms left and the largest logarithm.
+    """Replace log-weights by weights relative to the largest; returns the number of terms left and the largest log.
 
     Terms that underflow are left out, together with the rows that they belong to.
     """

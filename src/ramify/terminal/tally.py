@@ -59,7 +59,7 @@ class Tally:
             named.append(where)
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON, to be added by `add` in another process."""
+        """As JSON values, to be added by `add` in another process."""
         return {
             "sentences": self.sentences,
             "words": self.words.words,
@@ -116,7 +116,7 @@ class ConstraintTally:
             yield result
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON, to be added by `add` in another process."""
+        """As JSON values, to be added by `add` in another process."""
         total = math.fsum(self._log_probabilities)
         return {
             "sentences": self._sentences, "constrained": self._constrained, "counted": self._counted, "log_p": total
@@ -149,7 +149,7 @@ class ParseTally:
         return self.constraints.watch(self.parses.watch(results))
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON, to be added by `add` in another process."""
+        """As JSON values, to be added by `add` in another process."""
         rows = {"empty": self.rows.empty, "named": self.rows.named}
         return {"parses": self.parses.as_record(), "constraints": self.constraints.as_record(), "rows": rows}
 

@@ -1,4 +1,4 @@
-"""What a run learns from and is chosen by: read, cleaned, split."""
+"""Training and dev data: read, cleaned, split."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Data:
         }
 
     def describe(self) -> dict[str, Any]:
-        """In terms of JSON: what the config of a model records about its data."""
+        """As JSON values: what the config of a model records about its data."""
         return {
             "words": LEARNT_FROM_TEXT if self.word_rule is None else str(self.word_rule),
             "text": self.text_rules.as_record(),

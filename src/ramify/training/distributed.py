@@ -35,7 +35,7 @@ def check_restarts(world: World, resume: bool) -> None:
     """Refuse a run that torchrun may restart but that would then not continue."""
     if world.restarts and not resume:
         raise RamifyError(
-            f"torchrun may restart this run (--max-restarts {world.restarts}) but a restarted run must continue; add "
+            f"torchrun may restart this run (--max-restarts {world.restarts}), but a restarted run must continue; add "
             "--resume, which starts a new run if the folder is empty."
         )
 
@@ -127,7 +127,7 @@ def check_same_run(description: dict[str, Any], world: World) -> dict[str, Any]:
 
 
 def check_same_model(model: Model, world: World) -> None:
-    """Refuse to go on with models that are not the same to the bit."""
+    """Refuse to continue if the models of the processes differ in any bit."""
     if world.size == 1:
         return
     digest = hashlib.sha256()

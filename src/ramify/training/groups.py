@@ -58,7 +58,7 @@ class Batch(NamedTuple):
 
 
 def grouped_step(model: Model, learner: Learner, batch: Batch, groups: int, world: World) -> Tensor:
-    """One step up the objective of a batch; gives it (B,) from before the step, in every process.
+    """One step up the objective of a batch; returns it (B,) from before the step, in every process.
 
     Processes exchange everything before the step, so that one that is left alone has a whole model.
     """

@@ -137,7 +137,7 @@ def train_step(
     dropout: float = 0.0,
     span_scores: Tensor | None = None,
 ) -> Tensor:
-    """One step up the objective of a batch (B, N), such as log p(w); gives it (B,) from before the step.
+    """One step up the objective of a batch (B, N), such as log p(w); returns it (B,) from before the step.
 
     `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. Where a model
     divides its work among the cores itself, what is left is too small for torch's threads.

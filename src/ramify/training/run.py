@@ -88,12 +88,12 @@ def train(
     on_end: Callable[[Verdict], None] = lambda _: None,
     **settings: Any,
 ) -> Parser:
-    """Learn a model from `data` and leave it in the folder `out`; gives back the parser of the best epoch.
+    """Learn a model from `data` and save it in the folder `out`; returns the parser of the best epoch.
 
     `data` is a file or folder of text or trees, or a list of sentences, each a string or a list of tokens. `settings`
     are fields of `Settings` and options of the family; `preset` names those of a published model, and
-    `ramify train --help` lists all presets. Gold trees, where the data has them, are stripped to their words; F1 on a
-    dev set with trees is recorded but never used to choose the model. With `resume` a run that was stopped continues
+    `ramify train --help` lists all presets. If the data has gold trees, only their words are used; F1 on a dev set
+    with trees is recorded but never used to choose the model. With `resume` a run that was stopped continues
     with its own settings, bit for bit as if it had not been stopped. Ctrl-C and SIGTERM raise `Stopped` once the run is
     saved.
 
@@ -160,7 +160,7 @@ def fit(
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None,
     **settings: Any,
 ) -> Parser:
-    """Learn a model from sentences in memory and leave no files; `parser.save(folder)` keeps it.
+    """Learn a model from sentences in memory, without writing files; `parser.save(folder)` saves it.
 
     Sentences are strings or lists of tokens; a file or folder is read as by `train`. `teachers` and `settings` are
     those of `train`, such as `model="tn-pcfg"`, `preterminals=60`, `epochs=5`, `seed=0`.
@@ -291,7 +291,7 @@ class _Run:
         return scores
 
     def _finish_epoch(self, position: Position, store: RunStore, stop: _Stop, focus: SpanScores | None) -> None:
-        """Judge the model and keep it if it is the best so far. Repeated, it leaves the same files."""
+        """Score the model on the dev set, and save it if it is the best so far; a second call changes nothing."""
         started = time.perf_counter()
         progress = Progress.at(position, len(self.data.train))
         # The objective of a focused run counts the teachers' scores, so it is not a likelihood.

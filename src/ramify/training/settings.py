@@ -1,6 +1,6 @@
 """Every setting of a training run: typed, explained, checked once.
 
-The command line is made from this, so it imports torch only where a grammar is made.
+The command line is generated from this module, so it imports torch only when a grammar is built.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT_BATCH = 8
 PUNCTUATION_PENALTY = 1.0
 """In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees.md)"""
 LARGEST = 1_000_000
-"""No count of symbols, words or sentences in a batch may be larger: beyond it lies a typing mistake."""
+"""No count of symbols, words or sentences in a batch may be larger: a larger one is a typing mistake."""
 MAX_BITS = 64
 """No setting is a whole number beyond these; Python could not even write one of thousands of digits in an error."""
 
@@ -37,7 +37,7 @@ MAX_BITS = 64
 class Settings(ModelOptions):
     """Options of the model and settings of the run.
 
-    Those marked `by_text` are, unless chosen, taken from `sizes_for_text` when the amount of text is known.
+    Settings marked `by_text` follow the amount of text (`sizes_for_text`) unless you choose them.
     """
 
     model: str = setting("tn-pcfg", f"Model family: {', '.join(FAMILIES)}.")
@@ -154,7 +154,7 @@ class Settings(ModelOptions):
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """n, p and d, the defaults filled in."""
+        """n, p and d, with defaults filled in."""
         p = self.preterminals
         return self.nonterminals or max(1, p // 2), p, self.rank or (p if p > 200 else 200)
 
@@ -170,7 +170,7 @@ class Settings(ModelOptions):
 
     @property
     def crossing_penalty(self) -> float:
-        """Of constituents that cross punctuation, the default filled in."""
+        """The penalty for constituents that cross punctuation, with the default filled in."""
         if self.punctuation_penalty is None:
             return PUNCTUATION_PENALTY if _learns_trees_from_words(self.model) else 0.0
         return self.punctuation_penalty
@@ -233,7 +233,7 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
-        raise RamifyError(f"{file}: cannot be read as a TOML file of settings ({error}).") from error
+        raise RamifyError(f"{file}: cannot be read as a TOML file of settings ({error}); correct it.") from error
     chosen = {name.replace("-", "_"): value for name, value in table.items()}
     if len(chosen) < len(table):
         raise RamifyError(f"{file}: a setting is given twice, once with - and once with _; keep one.")
@@ -302,7 +302,7 @@ def _sourced(values: dict[str, Any], source: str) -> dict[str, tuple[Any, str]]:
 
 
 def _with(settings: Settings, chosen: dict[str, tuple[Any, str]]) -> Settings:
-    """The settings with some values changed; refused are unknown names, and options that the family does not have."""
+    """The settings with some values changed; unknown names, and options that the family does not have, are refused."""
     known = named_settings()
     further, _ = chosen.pop("further_options", ({}, ""))
     model, _ = chosen.get("model", (settings.model, ""))
@@ -330,5 +330,6 @@ def _check_options(settings: Settings, sources: dict[str, str]) -> None:
         options = FAMILIES[settings.model].option_names()
         if name not in options:
             raise RamifyError(
-                f"{sources[name]}: {settings.model} has no option {name}; it has {', '.join(options) or 'none'}."
+                f"{sources[name]}: {settings.model} has no option {name}; leave it out (its options are "
+                f"{', '.join(options) or 'none'})."
             )

@@ -1,4 +1,4 @@
-"""How a grammar begins and how long it is trained, where nobody chose: by the amount of text.
+"""Default settings that depend on the amount of text: initialisation, batch size and epochs.
 
 The two rows were chosen on the dev sets of fr-sequoia and en-craft; docs/better-trees.md has the figures.
 """

@@ -39,12 +39,12 @@ def test_a_corrupt_tree_is_named_and_counted_and_the_rest_is_read(tmp_path, comp
     broken = broken if isinstance(broken, bytes) else broken.encode()
     good = [tree(f"w{i}").encode() for i in range(19)]
     source = write(tmp_path / "some.trees", b"\n".join([*good[:4], broken, *good[4:]]))
-    told: list[str] = []
-    prepared = prepare_treebank("brackets", source, tmp_path / "out", on_corrupt=told.append)
-    assert len(told) == 1
-    assert told[0].startswith("some.trees, line 5: ")
-    assert complaint in told[0]
-    assert manifest_of(tmp_path / "out")["corrupt"] == told
+    reported: list[str] = []
+    prepared = prepare_treebank("brackets", source, tmp_path / "out", on_corrupt=reported.append)
+    assert len(reported) == 1
+    assert reported[0].startswith("some.trees, line 5: ")
+    assert complaint in reported[0]
+    assert manifest_of(tmp_path / "out")["corrupt"] == reported
     assert manifest_of(tmp_path / "out")["splits"]["train"] == {
         "trees_in": 16, "trees_out": 15, "dropped": {"corrupt": 1}, "removed_from_trees": {},
     }  # fmt: skip

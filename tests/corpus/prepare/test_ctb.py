@@ -77,9 +77,9 @@ def test_ctb_goes_on_behind_what_is_corrupt(tmp_path):
     broken = CTB.replace("(NN 建设)))", "(NN 建设))")
     for article in (1, 271, 301):
         write(tmp_path / f"chtb_{article:03}.fid", broken.encode("gb18030"))
-    told: list[str] = []
-    prepared = prepare_treebank("ctb", tmp_path, tmp_path / "out", on_corrupt=told.append)
-    assert told[0].startswith("chtb_001.fid, line 9: ")
+    reported: list[str] = []
+    prepared = prepare_treebank("ctb", tmp_path, tmp_path / "out", on_corrupt=reported.append)
+    assert reported[0].startswith("chtb_001.fid, line 9: ")
     assert trees_of(tmp_path / "out", "train") == CTB_TREES[1:]
     assert prepared.splits["dev"].dropped == {"corrupt": 1}
 
@@ -90,9 +90,9 @@ def test_one_bad_byte_does_not_change_the_encoding(tmp_path):
     assert chinese_encoding(CTB.encode("gb2312").replace("浦东".encode("gb2312"), b"\xff\xff")) == "gb18030"
     for article in (1, 271, 301):
         write(tmp_path / f"chtb_{article:03}.fid", content)
-    told: list[str] = []
-    prepare_treebank("ctb", tmp_path, tmp_path / "out", on_corrupt=told.append)
-    assert told[0].startswith("chtb_001.fid, line 10: this is not UTF-8")
+    reported: list[str] = []
+    prepare_treebank("ctb", tmp_path, tmp_path / "out", on_corrupt=reported.append)
+    assert reported[0].startswith("chtb_001.fid, line 10: this is not UTF-8")
     assert trees_of(tmp_path / "out", "test") == CTB_TREES[1:]
 
 

@@ -21,10 +21,10 @@ def test_the_guess_is_put_to_the_question(tmp_path):
         prepare_treebank("brackets", source, tmp_path / "out", confirm=lambda rule, _: bool(asked.append(rule)))
     assert asked == [PTB_WORDS]
     assert not (tmp_path / "out").exists()
-    told = prepare_treebank(
+    reported = prepare_treebank(
         "brackets", source, tmp_path / "out", punctuation_tags="VBZ .", confirm=lambda *_: pytest.fail("asked")
     )
-    assert told.word_rule == WordRule.from_name(". VBZ")
+    assert reported.word_rule == WordRule.from_name(". VBZ")
 
 
 def test_a_prepared_folder_brings_its_rule(tmp_path):

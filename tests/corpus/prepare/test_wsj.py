@@ -69,7 +69,7 @@ def test_wsj_with_sections_missing_says_so(tmp_path):
     with pytest.raises(RamifyError, match="sections missing"):
         prepare_treebank("wsj", tmp_path, tmp_path / "strict", strict=True)
     (tmp_path / "wsj_2300.mrg").unlink()
-    with pytest.raises(RamifyError, match="no tree is left for test"):
+    with pytest.raises(RamifyError, match=r"test\.trees would have no trees"):
         prepare_treebank("wsj", tmp_path, tmp_path / "none")
     write(tmp_path / "copy" / "wsj_0200.mrg", "")
     with pytest.raises(RamifyError, match="has the same name as"):
@@ -79,8 +79,8 @@ def test_wsj_with_sections_missing_says_so(tmp_path):
 def test_in_wsj_an_unclosed_tree_costs_no_other(tmp_path):
     for section in SECTIONS:
         write(tmp_path / f"wsj_{section}00.mrg", "( (S (NN a)\n    (NN b) )\n( (S (NN c) (NN d) )))\n( (S (NN e)) )\n")
-    told: list[str] = []
-    prepared = prepare_treebank("wsj", tmp_path, tmp_path / "out", on_corrupt=told.append)
-    assert [message.partition(":")[0] for message in told[:2]] == ["wsj_0200.mrg, line 1", "wsj_0200.mrg, line 3"]
+    reported: list[str] = []
+    prepared = prepare_treebank("wsj", tmp_path, tmp_path / "out", on_corrupt=reported.append)
+    assert [message.partition(":")[0] for message in reported[:2]] == ["wsj_0200.mrg, line 1", "wsj_0200.mrg, line 3"]
     dev = prepared.splits["dev"]
     assert (dev.trees_in, len(dev.kept), dev.dropped["corrupt"]) == (3, 1, 2)

@@ -1,4 +1,4 @@
-"""The grammar for a reader: what is told, and that it can be read on every kind of page."""
+"""Descriptions of grammars: what they contain, on every kind of page."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_symbols_of_trees_counted_by_hand(glossary: Glossary):
     ]  # fmt: skip
 
 
-def test_rules_are_told_in_words(glossary: Glossary):
+def test_rules_are_described_in_words(glossary: Glossary):
     first, second = glossary.nonterminals[0].rules
     assert (first.left.meaning, first.right.meaning) == ("the, a", "dog, cat, park")
     assert first.probability == pytest.approx(0.8)
@@ -181,8 +181,8 @@ def test_every_family_has_its_book(family, text, tmp_path):
             (symbol.name, rule.left.symbol, rule.right.symbol, rule.probability) for rule in symbol.rules
         ]
     for tag in glossary.preterminals:
-        told = dict(parser.strongest_words(tag.name, 6))
-        assert dict(tag.words) == pytest.approx({word: told[word] for word, _ in tag.words}, rel=1e-4)
+        reported = dict(parser.strongest_words(tag.name, 6))
+        assert dict(tag.words) == pytest.approx({word: reported[word] for word, _ in tag.words}, rel=1e-4)
     assert as_html(glossary)
 
 
@@ -261,8 +261,8 @@ SEARCH = """
 const entries = ENTRIES.map((search) => ({ dataset: { search }, hidden: false, closest: () => null }));
 const handlers = {};
 const box = { value: "", addEventListener: (name, handler) => { handlers[name] = handler; } };
-const told = { textContent: "" };
-const form = { hidden: true, querySelector: (what) => (what === "input" ? box : told), addEventListener: () => {} };
+const reported = { textContent: "" };
+const form = { hidden: true, querySelector: (what) => (what === "input" ? box : reported), addEventListener: () => {} };
 const section = { hidden: false, querySelector: () => entries.find((entry) => !entry.hidden) || null };
 globalThis.document = {
   getElementById: () => form, querySelectorAll: (what) => (what === "section" ? [section] : entries)
@@ -272,7 +272,7 @@ require(SCRIPT);
 const found = (typed) => {
   box.value = typed;
   handlers.input();
-  return [entries.map((entry) => !entry.hidden), section.hidden, told.textContent];
+  return [entries.map((entry) => !entry.hidden), section.hidden, reported.textContent];
 };
 console.log(JSON.stringify([form.hidden, ...QUERIES.map(found)]));
 """
@@ -313,11 +313,11 @@ def test_markdown_and_terminal_take_no_orders_from_words(tmp_path):
 
 def test_the_command_on_trees_and_text(rules, tmp_path):
     (tmp_path / "test.trees").write_text(TREES)
-    told = ramify("grammar", "-m", rules, tmp_path / "test.trees")
-    assert told.returncode == 0, told.stderr
-    assert "NP  55% of constituents (6)" in told.stdout
-    assert "gold labels  NP 83%, NX 17%, of 6 correct" in told.stdout
-    assert not any(line.endswith(" ") for line in told.stdout.splitlines())
+    reported = ramify("grammar", "-m", rules, tmp_path / "test.trees")
+    assert reported.returncode == 0, reported.stderr
+    assert "NP  55% of constituents (6)" in reported.stdout
+    assert "gold labels  NP 83%, NX 17%, of 6 correct" in reported.stdout
+    assert not any(line.endswith(" ") for line in reported.stdout.splitlines())
     piped = ramify("grammar", "-m", rules, "-", "--format", "json", given="the dog saw a cat\n")
     assert json.loads(piped.stdout)["text"] == {"source": "standard input", "sentences": 1, "not_derived": 0}
     trees = "(TOP (S (NP (D the) (N dog)) (VP (V saw) (NP (D a) (N cat)))))\n"
@@ -342,8 +342,8 @@ def test_a_file_is_what_its_ending_says(rules, tmp_path, name, begins):
 @pytest.mark.parametrize(
     ("arguments", "given", "message"),
     [
-        (["-"], "", "two words"),
-        (["-"], "dog\n\nnever seen\n", "two words"),
+        (["-"], "", "standard input"),
+        (["-"], "dog\n\nnever seen\n", "standard input"),
         (["nowhere.txt"], "", "nowhere.txt"),
         (["--overwrite"], "", "--overwrite"),
         (["--out", "nowhere/a.html"], "", "nowhere"),

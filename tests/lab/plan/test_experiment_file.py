@@ -324,16 +324,16 @@ def test_folders_that_cannot_be_data_sets_are_left_out_with_a_note(tmp_path):
     (write_treebank(root / "half") / "dev.trees").unlink()
     (root / "else").mkdir()
     write_treebank(root / "en")
-    with pytest.warns(RamifyWarning) as told:
+    with pytest.warns(RamifyWarning) as reported:
         assert list(read_plan(path, root=root).data) == ["en"]
-    notes = [str(note.message) for note in told]
+    notes = [str(note.message) for note in reported]
     assert len(notes) == 4
     for name, note in zip(("half", "my zh", "text", "twice"), notes, strict=True):
         assert note.startswith("left out: ")
         assert str(root / name) in note
 
 
-def test_data_that_may_not_be_read_is_told(tmp_path, monkeypatch):
+def test_data_that_may_not_be_read_is_reported(tmp_path, monkeypatch):
     def refuse(path: Path, *_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 

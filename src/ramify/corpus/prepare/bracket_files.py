@@ -41,7 +41,7 @@ def find_nltk(name: str, split: str | None, punctuation_tags: str | None) -> Sou
     except LookupError as error:
         raise RamifyError(
             f"nltk:{name}: this corpus is not installed; get it with python -m nltk.downloader {name}, "
-            "or say with NLTK_DATA where it is."
+            "or set NLTK_DATA to the folder that contains it."
         ) from error
     comment = getattr(reader, "_comment_char", None)
     line_filter = (lambda line: "" if line.startswith(comment) else line) if comment else None
@@ -66,7 +66,7 @@ def _trees_as_text(reader: Any, name: str) -> bytes:
     try:
         return "\n".join(" ".join(str(tree).split()) for tree in reader.parsed_sents(name)).encode()
     except ValueError as error:
-        raise RamifyError(f"{name}: NLTK cannot read the trees of this file ({error}).") from error
+        raise RamifyError(f"{name}: NLTK cannot read the trees of this file ({error}); correct it.") from error
 
 
 def _with_split(files: list[SourceFile], split: str | None, punctuation_tags: str | None) -> Source:

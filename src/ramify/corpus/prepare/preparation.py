@@ -77,7 +77,7 @@ def prepare_treebank(
     splits = count_splits(SPLITS, _assign_splits(items, source))
     for name in SPLITS:
         if not splits[name].kept:
-            raise RamifyError(f"{path or kind}: no tree is left for {name}.trees; check that its files are there.")
+            raise RamifyError(f"{path or kind}: {name}.trees would have no trees; check that the files for it exist.")
     kept = [parse for name in SPLITS for parse in splits[name].kept]
     rule = source.word_rule or guess_word_rule(kept)
     if source.word_rule is None and not confirm(rule, kept):

@@ -37,7 +37,7 @@ class Source:
     cut: Cut = cut_at_margin
     """Where a tree may begin, so that reading continues after a corrupt one"""
     margin_is_a_guess: bool = False
-    """Whether trees may as well go on at the margin; then `cut` is used only in a file that does not read as it is"""
+    """Whether lines inside a tree may also begin at the margin; then `cut` is used only in a file with errors"""
     line_filter: Callable[[str], str] | None = None
     tidy: Callable[[Parse], Parse] | None = None
     shares: tuple[int, int, int] | None = None

@@ -1,1 +1,1 @@
-"""A grammar for a reader: what each symbol stands for, in words, as terminal text, Markdown, JSON or a page."""
+"""Descriptions of grammars: what each symbol stands for, as terminal text, Markdown, JSON or a page."""

@@ -80,9 +80,7 @@ def count_text(source: str, analyses: Iterable[Analysis]) -> Text:
             gold = None if sentence.tree is None else keep_leaves(sentence.tree, sentence.is_word)
             induced.add(keep_leaves(analysis.parse, sentence.is_word), gold)
     if not induced.sentences:
-        raise RamifyError(
-            f"{source}: has no sentence of two words or more that the grammar derives; give another text."
-        )
+        raise RamifyError(f"{source}: the grammar derives no sentence of two or more words; give another text.")
     return Text(source, induced, not_derived)
 
 

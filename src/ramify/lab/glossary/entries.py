@@ -124,7 +124,7 @@ class Glossary:
         ).splitlines()
 
     def as_record(self) -> dict[str, object]:
-        """In terms of JSON; what was counted in the text is there for all symbols, shown or not."""
+        """As JSON values; what was counted in the text is there for all symbols, shown or not."""
         text = self.text
         return {
             "made_by": f"ramify {VERSION}",
@@ -148,7 +148,7 @@ def percent(share: float) -> str:
 
 
 def _record(symbol: Nonterminal | Preterminal) -> dict[str, Any]:
-    """In terms of JSON; its number says nothing outside of the model, and most grammars have no head words."""
+    """As JSON values; its number says nothing outside of the model, and most grammars have no head words."""
     gold = "gold_labels" if isinstance(symbol, Nonterminal) else "gold_tags"
     record = {gold if key == "gold" else key: value for key, value in msgspec.structs.asdict(symbol).items()}
     left_out = {"number"} if record.get("heads") else {"number", "heads", "dependents"}

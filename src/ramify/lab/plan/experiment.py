@@ -97,7 +97,7 @@ def data_sets(
     word `built-in` stands for the built-in corpus, `./built-in` for a folder.
     """
     if root is not None and not root.is_dir():
-        raise RamifyError(f"{root}: there is no such folder; check --data-root.")
+        raise RamifyError(f"{root}: this folder does not exist; check --data-root.")
     if content:
         check_known(places, content, f"{where}, [data]")
     content = content or dict(places or _treebanks_in(root))
@@ -152,7 +152,7 @@ def _files(folder: Path, where: str) -> dict[str, Path]:
         if name not in found:
             raise RamifyError(f"{where}: {folder} has no {name} file; name one {name}.trees.")
         if not begins_like_trees(found[name]) and guess_file_kind(found[name]) != "conllu":
-            raise RamifyError(f"{where}: {found[name]} holds neither trees nor CoNLL-U; experiments do not read text.")
+            raise RamifyError(f"{where}: {found[name]} contains neither trees nor CoNLL-U; give one of these.")
     return {name: found[name].absolute() for name in SPLITS}
 
 

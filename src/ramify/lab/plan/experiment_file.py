@@ -97,8 +97,8 @@ def find_experiment(text: str) -> Path:
     if text in known:
         return known[text]
     if path.suffix == ".toml":
-        raise RamifyError(f"{text}: there is no such file; check the name.")
-    raise RamifyError(f"{text}: is neither a TOML file nor a preset; presets are {', '.join(known)}.")
+        raise RamifyError(f"{text}: this file does not exist; check the name.")
+    raise RamifyError(f"{text}: is neither a TOML file nor a preset; choose one of {', '.join(known)}.")
 
 
 def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, root: Path | None = None) -> Plan:
@@ -119,7 +119,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     entries = table.group or [{"name": name_from(path.stem), "title": title}]
     groups = tuple(reader.group(place, entry) for place, entry in enumerate(entries, start=1))
     if len({group.name for group in groups}) < len(groups):
-        raise RamifyError(f"{where}: two groups have one name; give each another one.")
+        raise RamifyError(f"{where}: two groups have the same name; rename one of them.")
     _check_all_used(where, "data set", found, {name for group in groups for name in group.data})
     _check_all_used(where, "model", models, {name for group in groups for name in group.models})
     _check_needs(where, groups)
@@ -131,7 +131,7 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
 def _check_all_used(where: str, what: str, known: Collection[str], used: set[str]) -> None:
     for name in known:
         if name not in used:
-            raise RamifyError(f"{where}: the {what} {name} is in no group; add it to one, or leave it out.")
+            raise RamifyError(f"{where}: no group contains the {what} {name}; add it to one, or remove it.")
 
 
 @dataclass(frozen=True)
@@ -159,16 +159,16 @@ def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
         settings = _training_settings(rest, where)
         for key in FOCUS_SETTINGS:
             if key in content and not about.teachers:
-                raise RamifyError(f"{where}: {key} goes with teachers; name them.")
+                raise RamifyError(f"{where}: {key} has no effect without teachers; name them, or leave it out.")
         found[name] = _Model(settings, about.decoders, about.teachers, seeds=about.teacher_seeds)
     if not found:
-        raise RamifyError(f"{path}: there is no model; describe one under [models.NAME].")
+        raise RamifyError(f"{path}: names no model; describe one under [models.NAME].")
     for name, content in table.averages.items():
         where = f"{path}, [averages.{name}]"
         check_name(name, f"{path}, [averages]")
         average = check_table(content, AverageTable, where)
         if name in found:
-            raise RamifyError(f"{path}: {name} is a model and an average; give one of them another name.")
+            raise RamifyError(f"{path}: a model and an average are both called {name}; rename one of them.")
         if not average.members:
             raise RamifyError(f"{where}: has no members; name the models to average.")
         found[name] = _Model({}, ("mbr",), members=average.members, seeds=average.seeds)
@@ -232,7 +232,9 @@ def _settings(values: SettingsTable, decoders: Sequence[str], teachers: Sequence
     for decoder in decoders:
         check_decoder(grammar, decoder)
     if teachers and not FAMILIES[settings.model].takes_span_scores:
-        raise RamifyError(f"{settings.model} cannot be focused: its loss takes no span scores.")
+        raise RamifyError(
+            f"{settings.model} cannot learn from teachers, because its loss has no span scores; leave them out."
+        )
     return settings
 
 
@@ -248,7 +250,7 @@ def _check_teachers(where: str, models: Mapping[str, _Model]) -> None:
     try:
         TopologicalSorter({name: about.needs for name, about in models.items()}).prepare()
     except CycleError as error:
-        raise RamifyError(f"{where}: {error.args[1][0]} is among its own teachers; leave it out there.") from error
+        raise RamifyError(f"{where}: {error.args[1][0]} is one of its own teachers; remove it from them.") from error
 
 
 def _check_needs(where: str, groups: Sequence[Group]) -> None:
@@ -257,14 +259,14 @@ def _check_needs(where: str, groups: Sequence[Group]) -> None:
     for run in runs.values():
         for other in run.needs:
             if other not in runs:
-                raise RamifyError(f"{where}: {run.name} needs {other}, which is in no group; add it to one.")
+                raise RamifyError(f"{where}: {run.name} needs {other}, which no group contains; add it to one.")
 
 
 def _training_settings(content: SettingsTable, where: str) -> SettingsTable:
     """Settings by name, with - or _; contradictions are found later, when all settings are known."""
     settings = {name.replace("-", "_"): value for name, value in content.items()}
     if len(settings) < len(content):
-        raise RamifyError(f"{where}: a setting stands there twice, once with - and once with _; keep one.")
+        raise RamifyError(f"{where}: a setting is given twice, once with - and once with _; keep one.")
     for name in settings:
         if name in MISPLACED_SETTINGS:
             raise RamifyError(f"{where}: {name} cannot be set here: {MISPLACED_SETTINGS[name]}.")

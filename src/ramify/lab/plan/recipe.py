@@ -92,7 +92,7 @@ class Recipe:
         return f"teachers: {teachers}; students: {len(self.student.seeds)}{rounds}; at most {epochs} epochs each"
 
     def as_record(self) -> dict[str, Any]:
-        """In terms of JSON, to be read by `recipe_from`."""
+        """As JSON values, to be read by `recipe_from`."""
         teachers = {each.name: each.settings | {"seeds": list(each.seeds)} for each in self.teachers}
         student = self.student.settings | {"seeds": list(self.student.seeds)}
         return {"rounds": self.rounds, "teachers": teachers, "student": student}
@@ -140,14 +140,14 @@ def recipe_from(content: object, where: str, overrides: Mapping[str, Any]) -> Re
 def _grammars(name: str, content: object, where: str, common: dict[str, Any], overrides: dict[str, Any]) -> Grammars:
     check_name(name, where)
     if name.startswith("student") and name != "student":
-        raise RamifyError(f"{where}: names beginning with student are for the students; choose another.")
+        raise RamifyError(f"{where}: names that begin with student are reserved; choose another.")
     table, own = split_table(content, GrammarTable, where)
     if not table.seeds:
         raise RamifyError(f"{where}: seeds is empty; name at least one.")
     settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | overrides
     settings.pop("seed", None)
     if name != "student" and "focus" in settings:
-        raise RamifyError(f"{where}: focus is for the student; set it there.")
+        raise RamifyError(f"{where}: focus applies only to the student; move it to [student].")
     grammars = Grammars(name, settings, table.seeds)
     with errors_located(where):
         grammars.with_seed(0)

@@ -71,7 +71,7 @@ def expected_minutes(recipe: Recipe, seconds: dict[str, float], jobs: int) -> fl
 
 
 def _makespan(durations: list[float], jobs: int) -> float:
-    """How long jobs of these durations take, each begun as soon as one of the processes is free."""
+    """How long jobs of these durations take, each started as soon as one of the processes is free."""
     ends = [0.0] * jobs
     for duration in durations:
         earliest = ends.index(min(ends))

@@ -33,7 +33,9 @@ def read_text(path: Path) -> str:
     """The text of a TOML file, of a size that a person could have written; a byte order mark is left out."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise RamifyError(f"{path}: is larger than {LARGEST_FILE >> 20} MB, so it cannot be an experiment.")
+            raise RamifyError(
+                f"{path}: is larger than {LARGEST_FILE >> 20} MB, so it cannot be an experiment; check the name."
+            )
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise RamifyError(f"{path}: cannot be read as the TOML file of an experiment ({error}).") from error
@@ -60,14 +62,14 @@ def check_table(content: object, kind: type[Content], where: str) -> Content:
     for key in kind.__struct_fields__:
         values = getattr(found, key)
         if isinstance(values, tuple) and len(set(values)) < len(values):
-            raise RamifyError(f"{where}: {key} names something twice; keep one.")
+            raise RamifyError(f"{where}: {key} contains a value twice; keep one.")
     return found
 
 
 def split_table(content: object, kind: type[Content], where: str) -> tuple[Content, SettingsTable]:
     """A table that also has settings of training: what its schema knows, and the rest."""
     if not isinstance(content, dict):
-        raise RamifyError(f"{where}: must be a table.")
+        raise RamifyError(f"{where}: is not a table; write settings such as preterminals = 60 below it.")
     known = {key: value for key, value in content.items() if key in kind.__struct_fields__}
     return check_table(known, kind, where), {key: value for key, value in content.items() if key not in known}
 
@@ -94,10 +96,11 @@ def _in_words(message: str) -> str:
 def describe_unknown(name: str, known: Collection[str]) -> str:
     """An explanation of an unknown name: a similar known name, or a list of all."""
     close = difflib.get_close_matches(name, known, 1)
-    everything = ", ".join(known) or "none"
+    everything = ", ".join(known)
     if len(everything) > LONGEST_LIST:
         everything = everything[:LONGEST_LIST].rpartition(",")[0] + " ..."
-    hint = f"did you mean {close[0]!r}?" if close else f"known are {everything}."
+    rest = f"use one of {everything}." if known else "leave it out."
+    hint = f"did you mean {close[0]!r}?" if close else rest
     return f"{shortened(name)} is unknown; {hint}"
 
 

@@ -1,4 +1,4 @@
-"""Unlabelled binary trees with span scores: the reference in log space and the compiled engine that is held to it."""
+"""Unlabelled binary trees with span scores: the reference in log space, and the compiled engine tested against it."""
 
 from __future__ import annotations
 

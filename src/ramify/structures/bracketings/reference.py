@@ -1,4 +1,4 @@
-"""The inside algorithm for span scores in log space: the judge of the compiled engine.
+"""The inside algorithm for span scores in log space: the reference for the compiled engine.
 
 Written for clarity and vectorised over the batch and all spans of one width; posteriors and gradients come from
 autograd.

@@ -19,7 +19,7 @@ from ramify.runtime.compilation import compiled
 
 @compiled
 def _normalise(row):
-    """Divide a row by its sum; gives the sum's logarithm. A sum too small to divide by is as good as zero."""
+    """Divide a row by its sum; returns the sum's logarithm. A sum too small to divide by is as good as zero."""
     total = row.dtype.type(0)
     for k in range(row.shape[0]):
         total += row[k]
@@ -34,7 +34,7 @@ def _normalise(row):
 
 @compiled
 def _weights(count, terms):
-    """The first log scales as weights with largest entry 1, in place; gives the log of what they were divided by."""
+    """The first log scales as weights with largest entry 1, in place; returns the log of what they were divided by."""
     peak = -np.inf
     for t in range(count):
         peak = max(peak, terms[t])

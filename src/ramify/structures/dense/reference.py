@@ -1,4 +1,4 @@
-"""The inside algorithm for dense rules in log space: the oracle that every faster path is held to.
+"""The inside algorithm for dense rules in log space: the reference that every faster path is tested against.
 
 Baker (1979), written for clarity: posteriors and every gradient from autograd. Vectorised over the batch and over all
 spans of one width; the rule tensor comes in four blocks, for either child is a phrase (n symbols) or a word (p).

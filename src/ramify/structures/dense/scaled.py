@@ -1,4 +1,4 @@
-"""Inside and outside for dense rules with scaled probabilities, on any device: see README.md beside this file."""
+"""Inside and outside for dense rules with scaled probabilities, on any device: see README.md in this folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The CPU path for bilexical rules: both passes over a sentence in one compiled call each, sentences spread over cores.
 
-The derivation is in README.md beside this file. Only the derivatives by p(H | A, w), one large product for every word,
+The derivation is in README.md in this folder. Only the derivatives by p(H | A, w), one large product for every word,
 and what is small are left to torch.
 """
 

@@ -1,7 +1,7 @@
 """Lexicalised PCFGs: every symbol of a tree carries the position of its head word.
 
-A rule A[p] -> B[p] C[q] has a head child B, which keeps the head word p of its parent, and another child C with the
-head word q of its own, on one of two sides. Word q is generated when its arc from p is drawn. README.md beside this
+A rule A[p] -> B[p] C[q] has a head child B, which keeps the head word p of its parent, and another child C with
+another head word q, on one of two sides. Word q is generated when its arc from p is drawn. README.md beside this
 file has the algorithms.
 """
 

@@ -1,6 +1,6 @@
 """The compiled loops of the CPU path for bilexical rules: the inside pass over one sentence, and what both passes need.
 
-README.md beside this file has the equations. A chart has one row for every span and head, with all rows of one head p
+README.md in this folder has the equations. A chart has one row for every span and head, with all rows of one head p
 together: `row_of` gives the row of span (i, j), for i <= p < j. Other children have two rows for each span, left and
 right of their head, see `other_of`. A row holds non-negative numbers that sum to one, padded by zeros to whole blocks;
 its scale is the logarithm of what it was divided by, minus infinity for what is impossible. Threads run these loops on
@@ -148,7 +148,7 @@ def _finish_span(
 
 @compiled
 def close(N, first, i, j, words, word_scale, symbols, symbol_scale, below, closed):
-    """closed[C, H] = sum over the heads q of a span of s(i, j, C, q) p(w_q | H), scaled; gives its log scale."""
+    """closed[C, H] = sum over the heads q of a span of s(i, j, C, q) p(w_q | H), scaled; returns its log scale."""
     peak = -np.inf
     for q in range(i, j):
         peak = max(peak, symbol_scale[row_of(N, first, i, j, q)] + word_scale[q])

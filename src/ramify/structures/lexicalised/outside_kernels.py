@@ -208,7 +208,7 @@ def _finish_span(
 
 @compiled
 def _sum_over_heads(by_head, scales, total):
-    """The sum of rows (w, r) with their log scales; gives its log scale."""
+    """The sum of rows (w, r) with their log scales; returns its log scale."""
     peak = -np.inf
     for scale in scales:
         peak = max(peak, scale)

@@ -1,6 +1,6 @@
-"""The inside algorithm for lexicalised rules in log space: the oracle that every faster path is held to.
+"""The inside algorithm for lexicalised rules in log space: the reference that every faster path is tested against.
 
-Notation as in README.md beside this file. Written for clarity: one logarithm per number, posteriors and every gradient
+Notation as in README.md in this folder. Written for clarity: one logarithm per number, posteriors and every gradient
 from autograd. Vectorised over the batch and over all spans of one width. Sums over splits are recomputed in the
 backward pass (gradient checkpointing), so that no table has an entry for every split of every span and head.
 """

@@ -92,7 +92,7 @@ def _add_term(x, weight, a, a_row, b, b_row, h):
 
 @compiled
 def weighted_sum(total, count, terms, a, a_rows, b, b_rows):
-    """total = sum over `count` terms of exp(terms[t]) a[a_rows[t]] * b[b_rows[t]], scaled; gives its log scale.
+    """total = sum over `count` terms of exp(terms[t]) a[a_rows[t]] * b[b_rows[t]], scaled; returns its log scale.
 
     Overwrites the terms and rows.
     """
@@ -118,7 +118,7 @@ def weighted_sum(total, count, terms, a, a_rows, b, b_rows):
 
 @compiled
 def add_term(total, scale, term, a, a_row, b, b_row):
-    """Add exp(term) a[a_row] * b[b_row] to a sum with a log scale; gives its new log scale."""
+    """Add exp(term) a[a_row] * b[b_row] to a sum with a log scale; returns its new log scale."""
     peak = max(scale, term)
     if peak == -np.inf:
         return peak
@@ -131,7 +131,7 @@ def add_term(total, scale, term, a, a_row, b, b_row):
 
 @compiled
 def _pair_weights(shared_a, count, terms, a_rows, b_rows, number):
-    """As `relative_weights`, for two sums of terms (2, count); gives the numbers of terms left, and both peaks."""
+    """As `relative_weights`, for two sums of terms (2, count); returns the numbers of terms left, and both peaks."""
     peak, other_peak = -np.inf, -np.inf
     for t in range(count):
         peak, other_peak = max(peak, terms[0, t]), max(other_peak, terms[1, t])
@@ -179,7 +179,7 @@ def _add_pairs(total, other_total, begin, end, terms, shared, shared_rows, varyi
 
 @compiled
 def paired_sums(total, other_total, shared_a, count, terms, a, a_rows, b, b_rows, a_step, b_step):
-    """Two sums as `weighted_sum` makes them, of terms (2, count), that have rows in common; gives both log scales.
+    """Two sums as `weighted_sum` makes them, of terms (2, count), that have rows in common; returns both log scales.
 
     Of the first `shared_a` terms the second sum has the same rows of a, and the rows of b are `b_step` further on. Of
     the others it has the same rows of b, and the rows of a are `a_step` further on.

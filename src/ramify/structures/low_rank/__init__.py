@@ -1,4 +1,4 @@
-"""PCFGs with a rule tensor of low rank: the reference in log space and the engines that are held to it."""
+"""PCFGs with a rule tensor of low rank: the reference in log space and the engines that are tested against it."""
 
 from __future__ import annotations
 

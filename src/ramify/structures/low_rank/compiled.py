@@ -1,6 +1,6 @@
 """The CPU path: each pass over the charts of some sentences is one call of a compiled loop.
 
-The same algorithm and numerics as scaled.py (derivation: README.md beside this file), without work on pairs of spans
+The same algorithm and numerics as scaled.py (derivation: README.md in this folder), without work on pairs of spans
 that do not meet. The cores take turns at the shards of a batch. Where every sentence has separate rules, each is one
 shard.
 """

@@ -1,7 +1,7 @@
 """Inside and outside for low-rank rules in linear space, every span's vector scaled by its maximum.
 
 Plain torch on any device, vectorised over the batch and over all spans of one width. Derivation and notation:
-README.md beside this file; how numbers are scaled and charts are laid out: `structures/scaling.py`.
+README.md in this folder; how numbers are scaled and charts are laid out: `structures/scaling.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ramify.structures.scaling import (
 
 @dataclass
 class _Chart:
-    """All that the inside pass leaves behind; `rank`, `symbols`, `left` and `right` in scaled form."""
+    """All results of the inside pass; `rank`, `symbols`, `left` and `right` in scaled form."""
 
     head: Tensor | None
     """(n, d) U; None where U is the identity, or part of `children`, the product U^T [V | W]"""

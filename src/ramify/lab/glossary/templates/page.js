@@ -2,7 +2,7 @@
 (() => {
   const form = document.getElementById("search");
   const box = form.querySelector("input");
-  const told = form.querySelector("output");
+  const count = form.querySelector("output");
   const sections = [...document.querySelectorAll("section")];
   const entries = [...document.querySelectorAll("[data-search]")].map((entry) => [entry, ` ${entry.dataset.search}`]);
 
@@ -17,7 +17,7 @@
     for (const section of sections) {
       section.hidden = !section.querySelector("[data-search]:not([hidden])");
     }
-    told.textContent = terms.length ? `${found} of ${entries.length} found` : "";
+    count.textContent = terms.length ? `${found} of ${entries.length} found` : "";
   };
 
   form.addEventListener("submit", (event) => event.preventDefault());
