@@ -25,6 +25,7 @@ from ramify.training.settings import Settings
 from tests.structures.brute_force import tree_weights
 from tests.training.test_resume import Crash, crash_after, same
 
+BRANCHING = (left_branching, right_branching)
 SMALL = {"preterminals": 8, "nonterminals": 4, "rank": 8, "embedding": 16, "epochs": 3, "batch_size": 8}
 
 
@@ -194,6 +195,62 @@ def test_sentences_left_out_by_a_curriculum_keep_their_own_scores(folder, monkey
     assert set(seen) == {2.0}  # of every tree over three words
 
 
+def span_scores(*tables: np.ndarray) -> SpanScores:
+    lengths = [len(table) - 1 for table in tables]
+    values = [table[np.triu_indices(len(table), 2)] for table in tables]
+    return SpanScores(lengths, np.concatenate(values).astype(np.float32))
+
+
+def of_tree(length: int, spans: np.ndarray) -> np.ndarray:
+    table = np.zeros((length + 1, length + 1))
+    table[spans[:, 0], spans[:, 1]] = 1
+    return table
+
+
+def test_the_side_to_which_trees_branch() -> None:
+    left, right = ([of_tree(length, branching(length)) for length in (2, 5, 7)] for branching in BRANCHING)
+    assert span_scores(*left).branching == "left"
+    assert span_scores(*right).branching == "right"
+    assert span_scores(*left, *right).branching is None
+    assert span_scores(*left, *right, *right).branching == "right"
+    assert span_scores(of_tree(2, left_branching(2))).branching is None  # the whole sentence is at both ends
+    nearly = span_scores(*left, *right)
+    nearly.values[nearly.values > 0] += np.float32(0.01)  # every span counts a little more, on both sides
+    assert nearly.branching is None
+
+
+@pytest.mark.parametrize(("branching", "favoured"), [(left_branching, 0), (right_branching, 1)])
+def test_the_prior_goes_to_the_spans_at_the_end_to_which_trees_branch(branching, favoured) -> None:
+    scores = span_scores(*(of_tree(length, branching(length)) for length in (4, 2, 5)))
+    leaning = scores.favour_branching(0.75)
+    for place, length in enumerate(scores.lengths):
+        before, after = scores.of([place])[0], leaning.of([place])[0]
+        for start in range(length):
+            for end in range(start + 2, length + 1):
+                at_end = (start == 0, end == length)[favoured]
+                assert after[start, end] == before[start, end] + (0.75 if at_end else 0)
+    assert scores.favour_branching(0.0) is scores
+
+
+def test_the_prior_counts_once_per_teacher_and_reaches_training(folder, monkeypatch) -> None:
+    seen = []
+    objective = FAMILIES["tn-pcfg"].objective
+
+    def watched(self, *arguments, span_scores=None, **others):
+        if span_scores is not None:
+            seen.append(span_scores)
+        return objective(self, *arguments, span_scores=span_scores, **others)
+
+    monkeypatch.setattr(FAMILIES["tn-pcfg"], "objective", watched)
+    text = (folder / "text.txt").read_text().splitlines()
+    teachers = [folder / "left.trees"] * 2
+    ramify.fit(text, teachers=teachers, focus_branching=0.25, **SMALL | {"epochs": 1})
+    for scores in seen:
+        length = scores.shape[1] - 1
+        assert torch.equal(scores[:, 0, 2:], torch.full((len(scores), length - 1), 2.5))
+        assert not scores[:, 1:].any()
+
+
 def test_a_sentence_without_a_tree_is_named(folder):
     line = (folder / "text.txt").read_text().splitlines()[0]
     with pytest.raises(RamifyError, match=r"left\.trees: contains no tree for sentences, sentence 2 \(quite new\)"):
@@ -210,6 +267,8 @@ def test_a_sentence_without_a_tree_is_named(folder):
         ({"focus": -1.0}, "at least 0"),
         ({"focus": math.nan}, "at least 0"),
         ({"focus_decay": math.inf}, "at least 0"),
+        ({"focus_branching": 0.2}, "no effect without teachers"),
+        ({"focus_branching": -0.1}, "at least 0"),
         ({"focus_on": "leaves"}, "posteriors, trees"),
     ],
 )

@@ -6,13 +6,17 @@ of teachers whose tree has the span. Training with strength beta maximises
     log sum over trees t of p(w, t) exp(beta * sum of the scores of the spans of t),
 
 which is the inside algorithm with span scores.
+
+Grammars learnt from raw text attach phrases too high: "(the man saw) (a dog)". `favour_branching` corrects this in the
+scores of the teachers. It adds a constant to the spans at that end of the sentence to which most of their trees branch,
+so the text decides whether this is the right or the left end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
 
@@ -27,6 +31,9 @@ from ramify.corpus.streaming import WINDOW
 from ramify.parser.ensemble_members import Member, table_of
 from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
+
+CLEAR_RATIO = 1.25
+"""Trees branch to one side if the scores of the spans at that end of the sentences are this many times as high."""
 
 OnTeacher = Callable[[int, int], None]
 """Called with the number of sentences that the teachers have parsed, and the number there are for all of them"""
@@ -54,6 +61,28 @@ class SpanScores:
             spans = np.triu_indices(self.lengths[place] + 1, 2)
             table[spans] = self.values[self.starts[place] : self.starts[place + 1]]
         return torch.from_numpy(scores)
+
+    @property
+    def branching(self) -> str | None:
+        """The side to which most trees branch, `right` or `left`; None if neither side is clear."""
+        at_ends = np.zeros(2)
+        for place, length in enumerate(self.lengths):
+            scores = self.values[self.starts[place] : self.starts[place + 1]]
+            at_ends += [scores[_at_end(length, side)[1:]].sum(dtype=np.float64) for side in _SIDES]
+        left, right = at_ends
+        if max(left, right) < CLEAR_RATIO * min(left, right) or left == right:
+            return None
+        return "right" if right > left else "left"
+
+    def favour_branching(self, prior: float) -> SpanScores:
+        """With `prior` added to the spans that reach the end of their sentence to which most trees branch."""
+        side = self.branching
+        if side is None or not prior:
+            return self
+        values = self.values.copy()
+        for place, length in enumerate(self.lengths):
+            values[self.starts[place] : self.starts[place + 1]][_at_end(length, side)] += prior
+        return SpanScores(self.lengths, values)
 
     def save(self, folder: Path) -> None:
         """Beside the run that uses them, so that a resumed run has the same to the last bit."""
@@ -89,3 +118,14 @@ def scores_of_teachers(
                 place += 1
             on_teacher(number * len(sentences) + place, total)
     return SpanScores(scores.lengths, values)
+
+
+_SIDES = ("left", "right")
+
+
+@lru_cache(maxsize=512)
+def _at_end(length: int, side: str) -> NDArray[np.int64]:
+    """Which scores of a sentence belong to spans at its left or right end, that of the whole sentence first."""
+    start, end = np.triu_indices(length + 1, 2)
+    at_end = np.flatnonzero(start == 0 if side == "left" else end == length)
+    return np.roll(at_end, 1) if side == "left" else at_end

@@ -286,6 +286,7 @@ class _Run:
                 stop.obey()
 
             scores = scores_of_teachers(self._teachers, corpora, self.settings.focus_on, on_window)
+            scores = scores.favour_branching(self.settings.focus_branching * len(self._teachers))
             store.keep_span_scores(scores)
         self._teachers = []  # their memory is needed
         return scores
@@ -346,8 +347,9 @@ def _check_teachers(teachers: Sequence[MemberInput], settings: Settings, resumed
     """Refuse a focus without teachers, and teachers that cannot be used, before any data is read."""
     if isinstance(teachers, str | Path):
         raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put the teacher into a list.")
-    if settings.focus is not None and not teachers and not resumed:
-        raise RamifyError("focus has no effect without teachers; give teachers, or leave it out.")
+    for name, is_set in (("focus", settings.focus is not None), ("focus_branching", settings.focus_branching > 0)):
+        if is_set and not teachers and not resumed:
+            raise RamifyError(f"{name} has no effect without teachers; give teachers, or leave it out.")
     family = FAMILIES[settings.model]
     if teachers and not family.takes_span_scores:
         raise RamifyError(

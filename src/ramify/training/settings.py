@@ -67,6 +67,10 @@ class Settings(ModelOptions):
     )
     focus_on: str = setting("posteriors", f"What to use from a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
+    focus_branching: float = setting(
+        0.0,
+        "Added to the teachers' mean posteriors of spans at that end of the sentence to which their trees branch.",
+    )
     punctuation_penalty: float | None = setting(
         None,
         "Penalty in training for constituents that cross punctuation \\[default: 1 for grammars, else 0].",
@@ -143,6 +147,8 @@ class Settings(ModelOptions):
             raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
         if not 0 <= self.focus_decay < float("inf"):
             raise RamifyError(f"focus_decay is {self.focus_decay}, but must be at least 0.")
+        if not 0 <= self.focus_branching < float("inf"):
+            raise RamifyError(f"focus_branching is {self.focus_branching}, but must be at least 0.")
         if not 0 <= (self.punctuation_penalty or 0.0) < float("inf"):
             raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
         if self.punctuation_penalty and not _learns_trees_from_words(self.model):
