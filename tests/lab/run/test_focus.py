@@ -25,7 +25,7 @@ from ramify.lab.run.focus import MODEL, prepare_focus, run_focus, stage_table, s
 from ramify.lab.run.runner import _Experiment
 from ramify.lab.run.status import Status
 from ramify.training.data import prepare
-from ramify.training.settings import load_settings
+from ramify.training.settings import Settings, load_settings
 from tests.lab.run.test_kill import told
 from tests.lab.tiny_experiment import TINY, conllu_of, write_experiment, write_treebank
 
@@ -120,6 +120,10 @@ def test_each_round_teaches_the_next(recipe_file, tmp_path):
         (("rounds = 2", "rounds = 0"), "rounds"),
         (("rounds = 2", "round = 2"), "round.? is unknown"),
         (("rank = 8\nseeds = [0, 1]", "rank = 8\nfocus = 1.0"), "focus applies only to the student"),
+        (
+            ("rank = 8\nseeds = [0, 1]", "rank = 8\nfocus_branching = 0.1"),
+            "focus_branching applies only to the student",
+        ),
         (("[teachers.dense]", "[teachers.student-9]"), "names that begin with student"),
         (("seeds = [3, 4]", "seeds = []"), "seeds is empty"),
         (("rank = 8\nfocus", "ranks = 8\nfocus"), "'ranks' is not a setting"),
@@ -143,7 +147,12 @@ def test_a_recipe_needs_teachers_and_a_file_that_exists(tmp_path):
 def test_the_default_recipe_is_whole():
     recipe = read_recipe(None, {"tokenise": None})
     assert recipe.runs == 6
-    assert recipe.student.with_seed(0).preterminals == 60
+    for sentences in (1_000, 100_000):
+        first, second = (each.with_seed(0) for each in recipe.for_text(sentences).teachers)
+        assert (first.crossing_penalty, second.crossing_penalty) == (1, 0)
+        assert second.initialisation == Settings().initialisation
+    student = recipe.student.with_seed(0)
+    assert (student.preterminals, student.focus_branching) == (60, 0.2)
 
 
 def test_expected_minutes_follow_from_epochs_seeds_and_jobs(recipe_file, monkeypatch):
