@@ -65,11 +65,12 @@ class SpanScores:
     @property
     def branching(self) -> str | None:
         """The side to which most trees branch, `right` or `left`; None if neither side is clear."""
-        at_ends = np.zeros(2)
+        left, right = 0.0, 0.0
         for place, length in enumerate(self.lengths):
-            scores = self.values[self.starts[place] : self.starts[place + 1]]
-            at_ends += [scores[_at_end(length, side)[1:]].sum(dtype=np.float64) for side in _SIDES]
-        left, right = at_ends
+            if length > 2:  # every sentence counts the same, or the few long ones would decide
+                scores = self.values[self.starts[place] : self.starts[place + 1]]
+                left += float(scores[_at_end(length, "left")[1:]].mean())
+                right += float(scores[_at_end(length, "right")[1:]].mean())
         if max(left, right) < CLEAR_RATIO * min(left, right) or left == right:
             return None
         return "right" if right > left else "left"
@@ -118,9 +119,6 @@ def scores_of_teachers(
                 place += 1
             on_teacher(number * len(sentences) + place, total)
     return SpanScores(scores.lengths, values)
-
-
-_SIDES = ("left", "right")
 
 
 @lru_cache(maxsize=512)
