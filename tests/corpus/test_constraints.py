@@ -13,8 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ramify
+from ramify.corpus.breaks import crossing_spans, phrase_breaks
 from ramify.corpus.cleaning import ALL_WORDS
-from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, text_sentences
+from ramify.corpus.constraint_reading import (
+    ConstrainedStream,
+    InlineRules,
+    constrain_by_punctuation,
+    text_sentences,
+)
 from ramify.corpus.constraints import Constraints, forbidden_spans, spans_with_trees
 from ramify.corpus.reading import AS_IS
 from ramify.corpus.sentence import Sentence
@@ -186,6 +192,38 @@ def test_inline_constraints(text, plain, must, must_not):
     assert sorted(read.constraints.must) == sorted(must)
     assert sorted(read.constraints.must_not) == sorted(must_not)
     assert read.constraints.where == "text, line 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "must"),
+    [
+        ("a b , c d .", [(0, 2), (3, 5)]),
+        (", a b , c d ; e f", [(1, 3), (4, 6), (7, 9)]),
+        ("a , b c", [(2, 4)]),
+        ("a , b", []),
+        ("( a b ) , c d", [(1, 3), (5, 7)]),
+        ("a b c .", []),
+        ("a b - c d", []),
+        (". , .", []),
+        ("", []),
+    ],
+)
+def test_constraints_by_punctuation(text, must):
+    read = constrain_by_punctuation(TextRules().sentence(text, "text, line 1"))
+    if not must:
+        assert read.constraints is None
+        return
+    assert read.constraints == Constraints(tuple(must))
+    assert read.constraints.where == "text, line 1"
+
+
+@given(st.lists(st.sampled_from(["a", "b", ",", "-", ".", "("]), max_size=14))
+def test_constraints_by_punctuation_forbid_the_spans_that_cross_it(tokens):
+    read = TextRules().sentence(" ".join(tokens))
+    found = forbidden_spans(constrain_by_punctuation(read))
+    breaks = phrase_breaks(read.tokens, ("",) * len(tokens), read.is_word)
+    expected = crossing_spans(len(read.words), breaks)
+    assert np.array_equal(np.zeros_like(expected) if found is None else found, expected)
 
 
 @pytest.mark.needs("spacy")

@@ -97,6 +97,16 @@ def test_inline_constraints_on_the_command_line(model):
     assert "constraints" not in plain.stderr
 
 
+def test_constraints_by_punctuation_on_the_command_line(model):
+    text = "the old man saw it , a dog saw it .\nit saw a dog .\n"
+    result = command("parse", "-m", model, "--constraints", "punctuation", given=text)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert {(0, 5), (6, 10)} <= spans_of(lines[0])
+    assert "Sentences with constraints: 1 of 2" in result.stderr
+    assert command("parse", "-m", model, given=text).stdout.splitlines()[1] == lines[1]
+
+
 @pytest.mark.parametrize("decoder", ["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample"])
 def test_a_file_of_constraints_on_the_command_line(model, tmp_path, decoder):
     (tmp_path / "c.jsonl").write_text('{"must": [[1, 4]], "must_not": [[1, 3]]}\n\n{"must": [[2, 5]]}\n')

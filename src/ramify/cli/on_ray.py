@@ -76,7 +76,7 @@ def check_blocks(file: Path, format: str, decoder: str, trees: Any, constraints:
         wrong = "samples depend on earlier sentences; choose another --decoder"
     elif trees:
         wrong = "--trees is read from its beginning; leave it out"
-    elif constraints not in (None, "inline"):
+    elif constraints not in (None, "inline", "punctuation"):
         wrong = "a file of constraints is read from its beginning; give them inline"
     elif out is None:
         wrong = "the result is written to a file; give its name with --out"

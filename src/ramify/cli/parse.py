@@ -72,13 +72,14 @@ MaxLength = Annotated[
     int | None,
     typer.Option(min=1, help="Longest sentence to parse, in words. \\[default: limited by memory]"),
 ]
-INLINE = "inline"
+INLINE, PUNCTUATION = "inline", "punctuation"
 Constraints = Annotated[
     str | None,
     typer.Option(
-        metavar="inline|FILE",
-        help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} in the text, or a file "
-        'with one line of JSON per sentence, such as {"must": \\[\\[0, 3]]}.',
+        metavar="inline|punctuation|FILE",
+        help="Spans that must or must not be constituents: inline, as \\[brackets] and {braces} in the text; "
+        "punctuation: no constituent crosses a punctuation mark; or a file with one line of JSON per sentence, such as "
+        '{"must": \\[\\[0, 3]]}.',
     ),
 ]
 FEW_WORDS = 100
@@ -208,7 +209,7 @@ def parse(
             raise RamifyError(RESUME_OR_OVERWRITE)
         job = ParseJob(
             tuple(map(absolute, model)), str(file.absolute()), input, "text", format, posteriors, decoder, best,
-            branching_prior, heads, constraints == INLINE, _columns(column, keep), tokenise, split_sentences,
+            branching_prior, heads, constraints, _columns(column, keep), tokenise, split_sentences,
             max_length, strict, out.suffix == ".gz", "cpu" if device == "auto" and not gpus_per_worker else device,
             cpus_per_worker, {name: str(value) for name, value in made_with().items() if value is not None},
         )  # fmt: skip
@@ -316,13 +317,15 @@ def _check_apart(file: Path, out: Path | None) -> None:
 
 
 def _made_of(constraints: str | None) -> str | None:
-    """The checksum of a file of constraints, which is refused if it does not exist; `inline` as it is."""
+    """The checksum of a file of constraints, which is refused if it does not exist; another kind as it is."""
     from ramify.storage.model_files import checksum
 
-    if constraints is None or constraints == INLINE:
+    if constraints in (None, INLINE, PUNCTUATION):
         return constraints
     if not Path(constraints).is_file():
-        raise RamifyError(f"{constraints}: this file of constraints does not exist; check its name, or give inline.")
+        raise RamifyError(
+            f"{constraints}: this file of constraints does not exist; check its name, or give inline or punctuation."
+        )
     return checksum(constraints)
 
 
@@ -358,8 +361,13 @@ def _sentences(
 
     Rows without text are counted in `rows`.
     """
-    from ramify.corpus.constraint_reading import ConstrainedStream, InlineRules, text_sentences
-    from ramify.corpus.streaming import SentenceStream, size_of
+    from ramify.corpus.constraint_reading import (
+        ConstrainedStream,
+        InlineRules,
+        constrain_by_punctuation,
+        text_sentences,
+    )
+    from ramify.corpus.streaming import Pause, SentenceStream, size_of
     from ramify.terminal import reading_progress
 
     rules = parser.text_rules
@@ -373,6 +381,8 @@ def _sentences(
         read: Iterable[Sentence | Pause] = stream
         if constraints == INLINE:
             read = text_sentences(stream)
+        elif constraints == PUNCTUATION:
+            read = (item if isinstance(item, Pause) else constrain_by_punctuation(item) for item in stream)
         elif constraints is not None:
             read = ConstrainedStream(stream, Path(constraints))
         yield _remaining(read, stream.source, output)

@@ -14,7 +14,7 @@ import torch
 from ramify.cluster.job import ParseJob
 from ramify.cluster.parts import Parts
 from ramify.corpus.blocks import Block, BlockReader
-from ramify.corpus.constraint_reading import InlineRules
+from ramify.corpus.constraint_reading import InlineRules, constrain_by_punctuation
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.text import TextRules
 from ramify.errors import RamifyError, RamifyWarning
@@ -75,6 +75,8 @@ class BlockParser:
 
     def _parsed(self, sentences: Iterator[Sentence], tally: ParseTally, block: Block) -> bytes:
         job, out = self._job, io.BytesIO()
+        if job.constraints == "punctuation":
+            sentences = map(constrain_by_punctuation, sentences)
         if job.best is not None:
             ranked = best_many(self._parser, sentences, job.best, job.max_length, job.decoder)
             self._write_lines(out, map(BEST_FORMATS[job.format], tally.parses.watch(ranked)))
@@ -101,7 +103,7 @@ def text_rules(job: ParseJob, rules: TextRules) -> TextRules:
     """How the text of the job is read, given how its model reads text."""
     if job.tokenise is not None:
         rules = rules.with_tokeniser(job.tokenise)
-    return InlineRules.of(rules) if job.inline_constraints else rules
+    return InlineRules.of(rules) if job.constraints == "inline" else rules
 
 
 def block_reader(job: ParseJob, rules: TextRules, on_bad_row: Any) -> BlockReader:

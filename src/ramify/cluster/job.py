@@ -31,7 +31,8 @@ class ParseJob(Struct, frozen=True):
     best: int | None = None
     branching_prior: float = 0.0
     heads: HeadDecoder = "projective"
-    inline_constraints: bool = False
+    constraints: str | None = None
+    """`inline` or `punctuation`"""
     columns: Columns | None = None
     tokenise: str | None = None
     split_sentences: bool | None = None

@@ -1,4 +1,4 @@
-"""Constraints from where people write them: brackets among the words, or a file with a line for each sentence."""
+"""Constraints from brackets among the words, from a file with a line for each sentence, or from punctuation."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
+from ramify.corpus.breaks import phrase_breaks
 from ramify.corpus.constraints import Constraints, Span
 from ramify.corpus.lines import LineReader, open_input, read_text_lines
 from ramify.corpus.reading import CONTENTS
@@ -80,6 +82,20 @@ class ConstrainedStream:
             f"{self._file}: has {lines}, but {self._stream.source} has {sentences}; give one line for each, blank for "
             "a sentence without constraints."
         )
+
+
+def constrain_by_punctuation(sentence: Sentence) -> Sentence:
+    """With the constraint that the words between two punctuation marks are a constituent.
+
+    Then no constituent crosses punctuation in the sense of breaks.py.
+    """
+    places = [place for place, is_word in enumerate(sentence.is_word) if is_word]
+    breaks = phrase_breaks(sentence.tokens, ("",) * len(sentence.is_word), sentence.is_word)
+    fragments = [(i, j) for i, j in pairwise((0, *breaks, len(places))) if j - i > 1]
+    if not breaks or not fragments:
+        return sentence
+    must = tuple((places[i], places[j - 1] + 1) for i, j in fragments)
+    return replace(sentence, constraints=Constraints(must, where=sentence.where))
 
 
 def text_sentences(stream: SentenceStream) -> Iterator[Sentence | Pause]:
