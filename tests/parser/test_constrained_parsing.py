@@ -75,6 +75,14 @@ def test_a_sentence_takes_its_constraints_along(parser):
     assert list(parser.log_probabilities([constrained])) == list(parser.log_probabilities([SAW_IT]))
 
 
+def test_constraints_by_punctuation_in_python(parser):
+    text = "the old man saw it , a dog saw it ."
+    found = parser.analyse(text, constraints="punctuation")
+    assert found.tree == parser.parse(text, constraints={"must": [[0, 5], [6, 10]]})
+    assert 0 < found.constraint_probability < 1
+    assert parser.analyse(SAW_IT, constraints="punctuation").constraint_probability is None
+
+
 def test_wrong_constraints_in_python(parser):
     with pytest.raises(ramify.RamifyError, match=r"The constraints: \[4, 6\] in must .*5 tokens"):
         parser.analyse(SAW_IT, constraints={"must": [[4, 6]]})

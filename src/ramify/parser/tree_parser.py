@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ramify.corpus.cleaning import WordRule
+from ramify.corpus.constraint_reading import constrain_by_punctuation
 from ramify.corpus.constraints import Constraints, forbidden_spans
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
@@ -32,7 +33,7 @@ NO_LABEL = "X"
 """Of constituents found by a parser without labels"""
 SentenceInput = str | Sequence[str] | Sentence
 """A string, read as the model's text is read; its tokens; or a sentence that was read already."""
-ConstraintsInput = Constraints | Mapping[str, Any] | None
+ConstraintsInput = Constraints | Mapping[str, Any] | Literal["punctuation"] | None
 """Also in terms of JSON, such as `{"must": [[0, 3]], "must_not": [[4, 6]]}`"""
 
 
@@ -181,9 +182,11 @@ class TreeParser(ABC):
         """The parse of one sentence with its probability and posteriors.
 
         `constraints` are spans of tokens that must or must not be constituents: `Constraints`, or a dictionary such as
-        `{"must": [[0, 3]], "must_not": [[4, 6]]}`.
+        `{"must": [[0, 3]], "must_not": [[4, 6]]}`. With `"punctuation"`, no constituent crosses a punctuation mark.
         """
-        if constraints is not None:
+        if constraints == "punctuation":
+            sentence = constrain_by_punctuation(self._sentence(sentence))
+        elif constraints is not None:
             sentence = replace(self._sentence(sentence), constraints=Constraints.of(constraints))
         return next(self.analyse_many([sentence], decoder, seed))
 
