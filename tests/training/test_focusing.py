@@ -214,9 +214,18 @@ def test_the_side_to_which_trees_branch() -> None:
     assert span_scores(*left, *right).branching is None
     assert span_scores(*left, *right, *right).branching == "right"
     assert span_scores(of_tree(2, left_branching(2))).branching is None  # the whole sentence is at both ends
-    nearly = span_scores(*left, *right)
-    nearly.values[nearly.values > 0] += np.float32(0.01)  # every span counts a little more, on both sides
-    assert nearly.branching is None
+    nearly = 1.2 * np.array(right, dtype=object)
+    assert span_scores(*left, *nearly).branching is None
+    assert span_scores(*left, *(1.1 * nearly)).branching == "right"
+    three = of_tree(3, right_branching(3))
+    assert span_scores(three).branching == "right"
+
+
+@pytest.mark.parametrize(("one", "other", "expected"), [(0, 1, "right"), (1, 0, "left")])
+def test_every_sentence_has_the_same_say_in_the_side(one, other, expected) -> None:
+    long = of_tree(30, BRANCHING[one](30))
+    short = [of_tree(4, BRANCHING[other](4))] * 2
+    assert span_scores(long, *short).branching == expected
 
 
 @pytest.mark.parametrize(("branching", "favoured"), [(left_branching, 0), (right_branching, 1)])
