@@ -15,11 +15,11 @@ from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.reading import read_sentences
 from ramify.corpus.tree import Parse
-from ramify.errors import RamifyError
-from ramify.evaluation.baselines import left_branching, right_branching
+from ramify.errors import RamifyError, RamifyWarning
+from ramify.evaluation.baselines import balanced, left_branching, right_branching
 from ramify.evaluation.gold import unlabelled_parse
 from ramify.models import FAMILIES
-from ramify.parser.ensemble_members import ModelMember, TreesMember, open_member
+from ramify.parser.ensemble_members import ModelMember, TreesMember, View, open_member
 from ramify.training.focusing import SpanScores, scores_of_teachers
 from ramify.training.settings import Settings
 from tests.structures.brute_force import tree_weights
@@ -138,6 +138,32 @@ def test_scores_are_sums_of_posteriors_or_counts_of_trees(folder):
             expected[tuple(analysis.parse.spans.T)] += 1
         expected[tuple(left_branching(len(words)).T)] += 2
         np.testing.assert_allclose(table, expected, atol=1e-6)
+
+
+class Fixed(ModelMember):
+    """A model that gives every sentence of N words the tree that `tree` has for N."""
+
+    def __init__(self, name, tree) -> None:
+        self.name, self.tree = name, tree
+
+    def views(self, sentences, max_length=None):  # noqa: ARG002
+        for sentence in sentences:
+            spans = self.tree(len(sentence.words))
+            yield View(of_tree(len(sentence.words), spans).astype(np.float32), spans)
+
+
+def test_a_teacher_that_collapsed_is_left_out_with_a_warning(folder, recwarn):
+    corpus = read_sentences(folder / "text.txt")
+    good, bad = Fixed("good", balanced), Fixed("bad", left_branching)
+    trees = open_member(folder / "left.trees")
+    with pytest.warns(RamifyWarning, match="bad does not teach.*left branching"):
+        found = scores_of_teachers([good, bad, good, trees], [corpus], "posteriors", branching=0.5)
+    expected = scores_of_teachers([good, trees, good], [corpus], "posteriors", branching=0.5)
+    assert np.array_equal(found.values, expected.values)
+    for teachers in ([bad], [bad, trees], [bad, bad]):  # all that there are
+        scores = scores_of_teachers(teachers, [corpus], "trees")
+        assert scores.values.max() == len(teachers)
+    assert not recwarn.list  # after the first one, which was expected
 
 
 def test_scores_of_sentences_of_one_length_form_a_batch(tmp_path):

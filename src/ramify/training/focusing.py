@@ -14,6 +14,7 @@ so the text decides whether this is the right or the left end.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -28,12 +29,17 @@ from torch import Tensor
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
-from ramify.parser.ensemble_members import Member, table_of
+from ramify.errors import RamifyWarning
+from ramify.evaluation.agreement import MemberAgreement
+from ramify.parser.ensemble_members import Member, ModelMember, table_of
 from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
 
 CLEAR_RATIO = 1.25
 """Trees branch to one side if the scores of the spans at that end of the sentences are this many times as high."""
+
+COMPARED_SENTENCES = 500
+"""Training sentences on which teachers are compared, to find those that collapsed"""
 
 OnTeacher = Callable[[int, int], None]
 """Called with the number of sentences that the teachers have parsed, and the number there are for all of them"""
@@ -98,9 +104,16 @@ class SpanScores:
 
 
 def scores_of_teachers(
-    teachers: Sequence[Member], corpora: Sequence[Corpus], focus_on: str, on_teacher: OnTeacher = lambda *_: None
+    teachers: Sequence[Member],
+    corpora: Sequence[Corpus],
+    focus_on: str,
+    branching: float = 0.0,
+    on_teacher: OnTeacher = lambda *_: None,
 ) -> SpanScores:
-    """What the teachers, one after another, find in all sentences of some corpora, given as words alone."""
+    """What the teachers, one after another, find in all sentences of some corpora, given as words alone.
+
+    Models that collapsed are left out. `branching` is a prior that counts once for every teacher.
+    """
     sentences = [
         Sentence.from_tokens(parse.words, where=f"{corpus.source}, sentence {place}")
         for corpus in corpora
@@ -108,6 +121,7 @@ def scores_of_teachers(
     ]
     scores = SpanScores([len(sentence.words) for sentence in sentences], np.zeros(0, np.float32))
     values = np.zeros(scores.starts[-1], np.float32)
+    teachers = without_collapsed(teachers, sentences)
     total = len(teachers) * len(sentences)
     for number, teacher in enumerate(teachers):
         place = 0
@@ -118,7 +132,25 @@ def scores_of_teachers(
                 values[scores.starts[place] : scores.starts[place + 1]] += table[np.triu_indices(N + 1, 2)]
                 place += 1
             on_teacher(number * len(sentences) + place, total)
-    return SpanScores(scores.lengths, values)
+    return SpanScores(scores.lengths, values).favour_branching(branching * len(teachers))
+
+
+def without_collapsed(teachers: Sequence[Member], sentences: Sequence[Sentence]) -> Sequence[Member]:
+    """Without the models that collapsed, each with a warning; files of trees always stay, and so do all if all did."""
+    models = {str(place): each for place, each in enumerate(teachers) if isinstance(each, ModelMember)}
+    if len(models) < 2:
+        return teachers
+    compared = sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
+    agreement = MemberAgreement([*models])
+    for sentence, *views in zip(compared, *(model.views(compared) for model in models.values()), strict=True):
+        if not any(view.failure for view in views):
+            agreement.add([view.spans for view in views], views[0].spans, len(sentence.words))
+    collapsed = agreement.collapsed()
+    if len(collapsed) == len(models):
+        return teachers
+    for place, reason in collapsed.items():
+        warnings.warn(f"{models[place].name} does not teach, because {reason}.", RamifyWarning, stacklevel=2)
+    return [teacher for place, teacher in enumerate(teachers) if str(place) not in collapsed]
 
 
 @lru_cache(maxsize=512)

@@ -285,8 +285,8 @@ class _Run:
                 on_teacher(done, total)
                 stop.obey()
 
-            scores = scores_of_teachers(self._teachers, corpora, self.settings.focus_on, on_window)
-            scores = scores.favour_branching(self.settings.focus_branching * len(self._teachers))
+            settings = self.settings
+            scores = scores_of_teachers(self._teachers, corpora, settings.focus_on, settings.focus_branching, on_window)
             store.keep_span_scores(scores)
         self._teachers = []  # their memory is needed
         return scores
