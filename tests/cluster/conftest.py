@@ -71,6 +71,6 @@ def ray() -> Iterator[object]:
     # By default workers get the least share of a busy machine.
     os.environ.setdefault("RAY_worker_niceness", "0")
     ray = import_ray()
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE)
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE)
     yield ray
     ray.shutdown()

@@ -173,12 +173,26 @@ def test_mistakes_are_one_sentence(text, tmp_path, monkeypatch):
     assert len(result.stderr.strip().splitlines()) == 1
 
 
-def test_an_address_without_a_cluster_is_refused(text, tmp_path):
-    command = [sys.executable, "-m", "ramify", *on_ray(text, tmp_path / "out.txt"), "--ray-address", "127.0.0.1:9"]
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "http://127.0.0.1:8265"])
+def test_an_address_without_a_cluster_is_refused_before_the_text_is_read(text, tmp_path, address):
+    command = [sys.executable, "-m", "ramify", *on_ray(text, tmp_path / "out.txt"), "--ray-address", address]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert "check --ray-address" in result.stderr
-    assert "Traceback" not in result.stderr
+    assert "HOST:PORT as printed by ray start --head" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_workers_of_another_version_are_refused(ray, text, tmp_path):
+    """A worker without ramify, or with other dependencies, fails at the same place."""
+    code = "import ramify.version; ramify.version.VERSION = '0.0.1'; from ramify.__main__ import main; main()"
+    address = ray.get_runtime_context().gcs_address
+    command = [sys.executable, "-c", code, *on_ray(text, tmp_path / "out.txt"), "--ray-address", address]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    [line] = result.stderr.strip().splitlines()
+    assert line.startswith("error: A Ray worker cannot start (")
+    assert "but 0.0.1 where the job started" in line
 
 
 @pytest.mark.usefixtures("ray")

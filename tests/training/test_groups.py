@@ -21,6 +21,7 @@ from ramify.models.base import Learner
 from ramify.runtime import threads
 from ramify.runtime.processes import ALONE, World
 from ramify.storage.checkpoint import Position
+from ramify.training.distributed import in_groups
 from ramify.training.groups import Batch, check_groups, grouped_step, largest_within, summed_over_groups, tree_sum
 from ramify.training.loop import noise_for, train_epoch, train_step
 from ramify.training.settings import Settings, load_settings
@@ -231,11 +232,12 @@ class Stubborn(Learner):
 
 def test_what_cannot_be_divided_is_refused():
     learner = Stubborn([nn.Parameter(torch.zeros(1))], {})
-    check_groups(learner, 1, ALONE)
+    check_groups(learner, 1)
     with pytest.raises(RamifyError, match=r"Stubborn .* gradient_groups 1"):
-        check_groups(learner, 2, ALONE)
-    with pytest.raises(RamifyError, match=r"gradient_groups is 2, but there are 3 processes"):
-        check_groups(model_of("tn-pcfg").learner(0.1, 1.0), 2, World(0, 3))
+        check_groups(learner, 2)
+    assert in_groups(Settings(gradient_groups=3), World(0, 3)).gradient_groups == 3
+    with pytest.raises(RamifyError, match=r"gradient_groups is 2, but there are 3 .* at most 2 .* gradient_groups 3"):
+        in_groups(Settings(gradient_groups=2), World(0, 3))
 
 
 def test_fixed_pieces_are_independent_of_threads(on_cores):

@@ -129,6 +129,8 @@ def test_a_mistake_of_all_processes_is_one_sentence(text, tmp_path, arguments, o
     assert result.returncode != 0
     # Which torchrun restarts like any failure.
     assert result.stderr.count(message) == (2 if options else 1), result.stderr
+    # What is wrong before the first step leaves no folder that would refuse the corrected command.
+    assert (tmp_path / "run").exists() == ("diverged" in message)
 
 
 @pytest.mark.slow

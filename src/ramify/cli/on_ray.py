@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -45,7 +47,8 @@ BlockSize = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="With --engine ray: rows that are parsed, and after a failure repeated, together. \\[default: 8192]",
+        help="With --engine ray: rows that are parsed, and after a failure repeated, together; a multiple of 1,024, or "
+        "of 8,192 for Parquet output. \\[default: 8192]",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -115,7 +118,9 @@ def parse_with_ray(
         with ray_session(address) as ray:
             parse_on_ray(ray, job, parts, blocks, Workers(*workers), on_done)
 
-    with locked(out, as_parts, overwrite) as place:
+    # A cluster that cannot be reached is reported before the text is read, which can take minutes.
+    named = address or os.environ.get("RAY_ADDRESS")
+    with locked(out, as_parts, overwrite) as place, ray_session(address) if named else nullcontext():
         progress = partial(reading_progress, notes, visible=True)
         return parse_blocks(job, place, size, made_with(), engine, progress)
 

@@ -8,6 +8,7 @@ folder of the parts must be on storage that all machines share.
 from __future__ import annotations
 
 import logging
+import platform
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from ramify.cluster.job import ParseJob
 from ramify.cluster.parts import Parts
 from ramify.corpus.blocks import Block
 from ramify.errors import RamifyError
+from ramify.version import VERSION
 
 if TYPE_CHECKING:
     from ramify.cluster.block_parser import BlockParser
@@ -66,29 +68,41 @@ def _parse_on_ray(
     numbers = [asdict(block) for block in blocks]
     dataset = ray.data.from_items(numbers, override_num_blocks=len(numbers)).map(
         _RayWorker,
-        fn_constructor_args=(job.as_json(), str(parts.folder), parts.suffix, parts.count, parts.run),
+        fn_constructor_args=(VERSION, job.as_json(), str(parts.folder), parts.suffix, parts.count, parts.run),
         compute=ray.data.ActorPoolStrategy(size=workers.number(ray, len(blocks)), max_tasks_in_flight_per_actor=2),
         num_cpus=workers.cpus,
         num_gpus=workers.gpus,
     )
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what goes wrong is raised too, and reported below
     try:
         for row in dataset.iter_rows():
             if row["error"]:
                 raise RamifyError(row["error"])
             on_done(row["rows"])
     except ray.exceptions.RayError as error:
-        reason = str(error).strip().partition("\n")[0][:200]
-        raise RamifyError(
-            f"{parts.folder}: the Ray workers died ({reason}); run the same command again to resume, with fewer "
-            "--workers or a --max-length if memory ran out."
-        ) from error
+        raise _of_workers(str(error).strip(), parts.folder) from error
+
+
+def _of_workers(message: str, folder: Path) -> RamifyError:
+    """What to do about an error of Ray, whose message may contain a traceback."""
+    first, last = message.partition("\n")[0], message.rpartition("\n")[2].strip()
+    if "creation task" in first:  # before a worker has loaded its model
+        return RamifyError(
+            f"A Ray worker cannot start ({last[:200]}); install ramify and its dependencies, in the same versions, on "
+            "all machines of the cluster."
+        )
+    return RamifyError(
+        f"{folder}: the Ray workers died ({first[:200]}); run the same command again to resume, with fewer --workers "
+        "or a --max-length if memory ran out."
+    )
 
 
 class _RayWorker:
     """Runs in an actor, and returns user errors as sentences."""
 
-    def __init__(self, job: str, folder: str, suffix: str, count: int, run: str) -> None:
+    def __init__(self, version: str, job: str, folder: str, suffix: str, count: int, run: str) -> None:
+        if version != VERSION:
+            raise RamifyError(f"ramify is version {VERSION} on {platform.node()}, but {version} where the job started")
         self._job, self._parts = ParseJob.from_json(job), Parts(Path(folder), suffix, count, run)
         self._parse: BlockParser | None = None
 

@@ -20,6 +20,7 @@ _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to anybody
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # else Ray Data's restarts of actors are reported as errors
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's future default, without a warning
+    "RAY_NUM_REDIS_GET_RETRIES": "2",  # at a port of another program, Ray's 20 attempts take a quarter of an hour
 }
 
 
@@ -53,8 +54,7 @@ def ray_session(address: str | None) -> Iterator[Any]:
         with _without_stderr():
             ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR, **local)
     except (OSError, ValueError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0][:120]
-        raise RamifyError(f"Ray at {chosen!r} cannot be reached ({reason}); check --ray-address.") from error
+        raise _unreachable(chosen, address is None, error) from error
     finally:
         for number, handler in handlers.items():  # which Ray replaces
             signal.signal(number, handler)
@@ -62,6 +62,23 @@ def ray_session(address: str | None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _unreachable(address: str, from_environment: bool, error: Exception) -> RamifyError:
+    """What to do about it; what Ray itself advises is about options that `ramify` does not have."""
+    reason = str(error).strip().partition("\n")[0].partition(". ")[0]
+    if address == "local":
+        return RamifyError(f"Ray cannot be started on this machine ({reason}); use --engine local.")
+    remove = "unset RAY_ADDRESS" if from_environment else "leave out --ray-address"
+    if address == "auto" and isinstance(error, ConnectionError):
+        return RamifyError(
+            "This machine does not belong to a running Ray cluster; start one with: ray start --head, or "
+            f"{remove} to use the cores of this machine."
+        )
+    return RamifyError(
+        f"Ray at {address!r} cannot be reached ({reason}); give auto on a machine of the cluster, or HOST:PORT as "
+        f"printed by ray start --head, with Ray's token if it needs one, or {remove} to use the cores of this machine."
+    )
 
 
 def _check_reachable(address: str) -> None:

@@ -25,9 +25,14 @@ DEFAULT_GROUPS = 4
 """Groups of a batch under torchrun"""
 
 
-def in_groups(settings: Settings) -> Settings:
-    """With the number of groups that a run in this process has by default."""
+def in_groups(settings: Settings, world: World) -> Settings:
+    """With the number of groups that a run in this process has by default; fewer than processes are refused."""
     groups = settings.gradient_groups or (DEFAULT_GROUPS if is_launched() else 1)
+    if groups < world.size:
+        raise RamifyError(
+            f"gradient_groups is {groups}, but there are {world.size} processes, and each needs a group of sentences; "
+            f"start at most {groups} processes, or a new run with gradient_groups {world.size} or more."
+        )
     return replace(settings, gradient_groups=groups)
 
 

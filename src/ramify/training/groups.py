@@ -27,13 +27,8 @@ Node = tuple[int, int]
 """The groups below it, from the first to the one after the last"""
 
 
-def check_groups(learner: Learner, groups: int, world: World) -> None:
-    """Refuse fewer groups than processes, and learners that make their steps in another way."""
-    if groups < world.size:
-        raise RamifyError(
-            f"gradient_groups is {groups}, but there are {world.size} processes, and each needs a group of sentences; "
-            "start fewer processes, or train in another folder with more groups."
-        )
+def check_groups(learner: Learner, groups: int) -> None:
+    """Refuse learners that make their steps in another way."""
     if groups > 1 and type(learner).update is not Learner.update:
         raise RamifyError(
             f"{type(learner).__name__} replaces Learner.update, so its gradients cannot be divided into groups; train "

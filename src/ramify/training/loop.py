@@ -76,7 +76,7 @@ def train_epoch(
     sentences, by their places. The processes of `world` share the work of every step.
     """
     groups = settings.gradient_groups or 1
-    check_groups(learner, groups, world)
+    check_groups(learner, groups)
     learner.set_learning_rate(settings.learning_rate * settings.decay ** (position.epoch - 1))
     device = grammar.device
     grammar.train()

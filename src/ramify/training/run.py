@@ -117,7 +117,7 @@ def train(
         earlier = settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
 
         def choose(sentences: int | None) -> Settings:
-            chosen = in_groups(load_settings(config, settings, earlier, preset, sentences))
+            chosen = in_groups(load_settings(config, settings, earlier, preset, sentences), world)
             world.found_by_first(lambda: (asdict(chosen), earlier is not None))
             return chosen
 
@@ -168,7 +168,7 @@ def fit(
     world = joined()
 
     def choose(count: int | None) -> Settings:
-        return in_groups(load_settings(None, settings, None, preset, count))
+        return in_groups(load_settings(None, settings, None, preset, count), world)
 
     run = _Run(sentences, dev, choose, teachers, world=world)
     kept = InMemory()

@@ -109,7 +109,7 @@ GROUPS = (
             Mutant(
                 "largest_within", "if begin <= first and last <= end:", "if last - first == 1 and begin <= first < end:"
             ),
-            Mutant("check_groups", "if groups < world.size:", "if groups < world.size - 1:"),
+            Mutant("in_groups", "if groups < world.size:", "if groups < world.size - 1:"),
             Mutant("check_groups", "is not Learner.update", "is None"),
             Mutant("World.share", "items * (rank + 1) // self.size", "items // self.size * (rank + 1)"),
             Mutant("_noise_of_group", "group + 1", "group"),
