@@ -82,7 +82,7 @@ def test_rows_with_columns(tmp_path, rows):
 @pytest.mark.parametrize("named", ["key", "id"])
 def test_parquet_from_rows(tmp_path, in_process, monkeypatch, named):
     """The types of a column are those of the first row group, in every block."""
-    monkeypatch.setattr("ramify.cluster.run.BLOCK", 1024)
+    monkeypatch.setattr("ramify.cluster.parse_in_blocks.BLOCK", 1024)
     monkeypatch.setattr("ramify.integrations.parquet_output.ROW_GROUP", 1024)
     rows = [
         {named: number, "text": sentence(number)} | ({"late": 0.5} if number == 1000 else {}) for number in range(2500)
@@ -96,7 +96,7 @@ def test_parquet_from_parquet(tmp_path, monkeypatch):
     import pyarrow as pa
     from pyarrow import parquet
 
-    monkeypatch.setattr("ramify.cluster.run.BLOCK", 1024)
+    monkeypatch.setattr("ramify.cluster.parse_in_blocks.BLOCK", 1024)
     monkeypatch.setattr("ramify.integrations.parquet_output.ROW_GROUP", 1024)
     columns = {"kind": pa.array(["x", "y"] * 1250).dictionary_encode(), "text": [sentence(n) for n in range(2500)]}
     parquet.write_table(pa.table(columns), tmp_path / "in.parquet", row_group_size=700)
@@ -109,7 +109,7 @@ def test_parquet_from_parquet(tmp_path, monkeypatch):
 def test_sentences_of_prose_are_numbered_through(tmp_path, in_process, monkeypatch):
     from pyarrow import parquet
 
-    monkeypatch.setattr("ramify.cluster.run.BLOCK", 1024)
+    monkeypatch.setattr("ramify.cluster.parse_in_blocks.BLOCK", 1024)
     (tmp_path / "in.txt").write_text("A dog came. It saw us.\n\n" * 1500)
     options = (tmp_path / "in.txt", tmp_path / "out.parquet", "--format", "parquet")
     assert blockwise(*options, model=PROSE_MODEL).returncode == 0

@@ -166,7 +166,9 @@ def test_mistakes_are_one_sentence(text, tmp_path, monkeypatch):
     assert "4096.5 GPUs" in result.stderr
     model = tmp_path / "model"
     monkeypatch.setattr("ramify.cli.parse.absolute", lambda _: str(model))
-    monkeypatch.setattr("ramify.cluster.run._checked_rules", lambda _: __import__("ramify").load(MODEL).text_rules)
+    monkeypatch.setattr(
+        "ramify.cluster.parse_in_blocks._checked_rules", lambda _: __import__("ramify").load(MODEL).text_rules
+    )
     result = ramify(*on_ray(text, tmp_path / "out.txt"))
     assert result.returncode == 2
     assert f"{model}: this model folder does not exist" in result.stderr

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from tests.conftest import EXTRAS, PROJECT
 
@@ -33,30 +32,41 @@ def test_their_tests_are_left_out_with_one_line_each(tmp_path):
         assert result.stdout.splitlines().count(line) == 1
 
 
-@pytest.mark.parametrize("options", [("--format", "parquet", "--out", "out.parquet"), ("--input", "parquet")])
-def test_parquet_says_what_to_install(tmp_path, options):
-    (tmp_path / "in.txt").write_text("a dog\n")
-    model = "tests/fixtures/models/n-pcfg"
-    command = ["-m", "ramify", "parse", "-m", model, str(tmp_path / "in.txt"), *options]
-    result = run_without(["pyarrow"], tmp_path, *command)
-    assert result.returncode == 2
-    (line,) = result.stderr.splitlines()
-    assert "pyarrow" in line
-    assert "pip install 'ramify[parquet]'" in line
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("parse", "-m", "tests/fixtures/models/n-pcfg", "in.txt", "--out", "out.txt"),
-        ("experiment", "main", "--data", "it=built-in", "--out", "runs"),
-    ],
+REFUSED = """
+import contextlib, io, json, sys
+from ramify.__main__ import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["ramify", *arguments]
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    print(json.dumps([code, said.getvalue()]))
+"""
+PARSE = ["parse", "-m", "tests/fixtures/models/n-pcfg", "IN.txt"]
+COMMANDS = (
+    ([*PARSE, "--format", "parquet", "--out", "OUT.parquet"], "parquet"),
+    ([*PARSE, "--input", "parquet"], "parquet"),
+    ([*PARSE, "--engine", "ray", "--out", "OUT.txt"], "ray"),
+    (["experiment", "main", "--data", "it=built-in", "--engine", "ray", "--out", "OUT"], "ray"),
 )
-def test_ray_says_what_to_install(tmp_path, command):
-    (tmp_path / "in.txt").write_text("a dog\n")
-    placed = [str(tmp_path / word) if word in ("in.txt", "out.txt", "runs") else word for word in command]
-    result = run_without(["ray"], tmp_path, "-m", "ramify", *placed, "--engine", "ray")
-    assert result.returncode == 2
-    (line,) = result.stderr.splitlines()
-    assert "pip install 'ramify[ray]'" in line
-    assert {path.name for path in tmp_path.iterdir()} == {"in.txt", "sitecustomize.py"}
+"""Commands, and the extra that each of them needs"""
+
+
+def test_what_needs_an_extra_says_what_to_install_and_writes_nothing(tmp_path):
+    """One process tries all the commands, because starting one takes seconds."""
+    (tmp_path / "IN.txt").write_text("a dog\n")
+    commands = [
+        [str(tmp_path / word) if word.startswith(("IN", "OUT")) else word for word in words] for words, _ in COMMANDS
+    ]
+    result = run_without(["pyarrow", "ray"], tmp_path, "-c", REFUSED, json.dumps(commands))
+    assert result.returncode == 0, result.stderr
+    for line, (words, extra) in zip(result.stdout.splitlines(), COMMANDS, strict=True):
+        code, said = json.loads(line)
+        assert code == 2, words
+        (sentence,) = said.splitlines()
+        assert EXTRAS[extra] in sentence.lower(), words
+        assert f"pip install 'ramify[{extra}]'" in sentence, words
+    assert {path.name for path in tmp_path.iterdir()} == {"IN.txt", "sitecustomize.py"}

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import queue
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from unittest import mock
+
+import torch
 
 from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.tree import Parse
+from ramify.lab.run.worker import work
+from ramify.lab.run.worker_process import ENDED, Event, Job
+from ramify.runtime import compilation
 
 TINY = """\
 title = "Tiny"
@@ -56,3 +64,27 @@ def conllu_of(parses: Sequence[Parse]) -> str:
     """The words and tags of trees, without heads."""
     blocks = [write_conllu(Sentence.from_tokens(parse.words), parse.tags, parse, None) for parse in parses]
     return "\n".join(blocks) + "\n"
+
+
+class WorkerHere:
+    """Does a job in this process, with the interface of `Worker`: starting a process takes longer than a tiny job."""
+
+    def __init__(self, name: str, job: Job, _: int | None, events: queue.Queue[tuple[str, Event]]) -> None:
+        def report(event: str, **facts: object) -> None:
+            events.put((name, {"event": event, **facts}))
+
+        threads = torch.get_num_threads()
+        with warnings.catch_warnings(), mock.patch.object(compilation, "_callbacks", []):
+            try:
+                code = work(Job.from_json(job.as_json()), report)
+            finally:
+                torch.set_num_threads(threads)
+        report(ENDED, code=code)
+
+    def stop(self) -> None:
+        pass
+
+    kill = stop
+
+    def close(self) -> str:
+        return ""

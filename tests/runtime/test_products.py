@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from ramify.models.adam_loops import sum_of_squares
-from ramify.runtime.blocks import load_narrow, power_of_two, store
 from ramify.runtime.compilation import compiled
 from ramify.runtime.padding import NARROW_BYTES, narrow_rows
 from ramify.runtime.products import DEPTH, multiply, multiply_rows, pack, sum_of_products
+from ramify.runtime.register_blocks import load_narrow, power_of_two, store
 from ramify.structures.compiled_sums import exponentials
 
 SHAPES = [(1, 1, 16), (5, 3, 16), (6, 7, 48), (7, 2, 64), (13, 30, 208), (97, 5, 80), (200, 257, 16), (12, 600, 144)]

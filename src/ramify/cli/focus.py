@@ -44,14 +44,14 @@ def focus(
     """
     with importing():
         from ramify.lab.run.focus import prepare_focus, run_focus, stage_table
+        from ramify.lab.run.runner import survey
         from ramify.lab.run.status import experiment_progress, status_table
         from ramify.terminal import results_console
 
     planned = prepare_focus(data, out, recipe, settings, minutes, jobs)
-    for line in planned.lines:
-        notes.print(line, highlight=False, markup=False, soft_wrap=True)
+    notes.print(planned.announcement, highlight=False, markup=False, soft_wrap=True)
     if dry_run:
-        results_console().print(status_table(planned.statuses()))
+        results_console().print(status_table([*survey(planned.plan, planned.out)]))
         return
     try:
         with experiment_progress(notes) as (on_begin, on_change):

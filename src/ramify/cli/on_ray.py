@@ -102,9 +102,9 @@ def parse_with_ray(
     workers: tuple[int | None, int, float],
 ) -> list[str]:
     """Parse the file of the job; returns what there is to report."""
+    from ramify.cluster.parse_in_blocks import BLOCK, locked, parse_blocks
     from ramify.cluster.ray_blocks import Workers, parse_on_ray
     from ramify.cluster.ray_session import import_ray, ray_session
-    from ramify.cluster.run import BLOCK, locked, parse_blocks
     from ramify.corpus.streaming import WINDOW
     from ramify.terminal import reading_progress
 

@@ -40,8 +40,7 @@ class Entry:
 def page(entries: Iterable[Entry]) -> Iterator[str]:
     """The lines of the page, each sentence as soon as it is there."""
     style = STYLE + files("ramify.drawing").joinpath("page.css").read_text("utf-8")
-    checksum = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{checksum}'; base-uri 'none'"
+    policy = f"default-src 'none'; style-src {policy_hash(style)}; base-uri 'none'"
     yield "\n".join(
         [
             "<!DOCTYPE html>",
@@ -82,3 +81,8 @@ def _scale() -> str:
         for step in range(11)
     )
     return f'0 <svg class="ramify scale" width="132" height="14" role="img" aria-label="colours">{steps}</svg> 1'
+
+
+def policy_hash(content: str) -> str:
+    """The style or script of a page as a Content-Security-Policy allows it: by its checksum."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

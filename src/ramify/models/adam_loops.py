@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from ramify.runtime.blocks import added, filled, load, multiplied, store
 from ramify.runtime.compilation import compiled
 from ramify.runtime.padding import BLOCK_BYTES
+from ramify.runtime.register_blocks import added, filled, load, multiplied, store
 
 _RUN = 16384
 """This many squares, some hundreds for each number of a block, are summed in the parameter's precision; more would lose

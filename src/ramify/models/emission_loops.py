@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ramify.runtime.blocks import added, larger, load_narrow, multiplied, power_of_two, store, subtracted
 from ramify.runtime.compilation import compiled
 from ramify.runtime.padding import NARROW_BYTES
 from ramify.runtime.products import multiply
+from ramify.runtime.register_blocks import added, larger, load_narrow, multiplied, power_of_two, store, subtracted
 
 
 @compiled

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ramify.models.emission import word_log_probabilities
 from ramify.models.grammar import Grammar
 from ramify.models.networks import CosineLayer
-from ramify.models.parts import run_named
+from ramify.models.parallel_networks import run_named
 from ramify.runtime.parallel_autograd import Part
 from ramify.structures.low_rank import LowRankPCFG, LowRankRules
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from ramify.models.emission import word_log_probabilities
 from ramify.models.grammar import Grammar
 from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
-from ramify.models.parts import part, parts_by_rows, run_named
+from ramify.models.parallel_networks import part, parts_by_rows, run_named
 from ramify.runtime.parallel_autograd import Part
 from ramify.structures.dense import DenseRules
 from ramify.structures.pcfg import PCFG

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from ramify.models.linear import Linear
 from ramify.models.low_rank_grammar import LowRankGrammar
 from ramify.models.networks import SymbolLayer, SymbolNetwork, initialise, multiply_weights, state_network
-from ramify.models.parts import part, parts_by_rows
+from ramify.models.parallel_networks import part, parts_by_rows
 from ramify.runtime.parallel_autograd import Part
 
 BLOCKS = 3

@@ -16,7 +16,7 @@ from ramify.models.networks import (
     state_network,
 )
 from ramify.models.options import ACTIVATIONS, TEMPERATURES
-from ramify.models.parts import part, parts_by_rows
+from ramify.models.parallel_networks import part, parts_by_rows
 from ramify.runtime.parallel_autograd import Part
 
 

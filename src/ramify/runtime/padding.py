@@ -1,4 +1,4 @@
-"""Rows of whole blocks (blocks.py) or vectors (products.py), whose size is needed where numba is not."""
+"""Rows of whole blocks (register_blocks.py) or vectors (products.py), whose size is needed where numba is not."""
 
 from __future__ import annotations
 

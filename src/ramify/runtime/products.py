@@ -18,9 +18,9 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 from llvmlite import ir
 from numba import types
 
-from ramify.runtime.blocks import copy_transposed, everywhere, intrinsic, load_narrow, store
 from ramify.runtime.compilation import compiled
 from ramify.runtime.padding import NARROW_BYTES
+from ramify.runtime.register_blocks import copy_transposed, everywhere, intrinsic, load_narrow, store
 
 _HAS_AVX512 = llvm.get_host_cpu_features().get("avx512f", False)
 _IS_X86 = platform.machine().lower() in ("x86_64", "amd64")

@@ -6,11 +6,10 @@ checksums of its style and script, to run or load anything else, or to ask any s
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 
+from ramify.drawing.html import policy_hash
 from ramify.drawing.svg import STYLE
 
 SCRIPTS = ("dom", "server", "tree", "chart", "outline", "marks", "card", "files", "sentence", "main")
@@ -32,7 +31,7 @@ class Page:
         scripts = (folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)
         script = '"use strict";\n' + "\n".join(scripts)
         policy = (
-            f"default-src 'none'; script-src '{_checksum(script)}'; style-src '{_checksum(style)}'; "
+            f"default-src 'none'; script-src {policy_hash(script)}; style-src {policy_hash(style)}; "
             "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
         )
         document = folder.joinpath("page.html").read_text("utf-8")
@@ -40,7 +39,3 @@ class Page:
             document = document.replace(mark, content, 1)
         headers = {"content-security-policy": f"{policy}; frame-ancestors 'none'"}
         return cls(document.encode(), headers)
-
-
-def _checksum(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from ramify.runtime.blocks import number_of_bits
 from ramify.runtime.compilation import compiled
+from ramify.runtime.register_blocks import number_of_bits
 
 # One over anything below would overflow a float32.
 _SMALLEST = float(np.finfo(np.float32).tiny)

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
+from itertools import islice
 from pathlib import Path
 
 import nltk
@@ -389,9 +390,11 @@ def test_a_folder_that_cannot_be_written_is_noticed_before_the_work(tmp_path, mo
     assert (result.returncode, str(tmp_path) in result.stderr) == (2, True)
 
 
-def test_a_real_treebank_has_the_purity_of_its_scores(data_folder):
+def test_a_real_treebank_has_the_purity_of_its_scores(data_folder, tmp_path):
     """A grammar that knows the treebank's labels, on real trees: the alignment is that of `evaluate`."""
-    trees = data_folder / "en-wsj-sample" / "dev.trees"
+    trees = tmp_path / "dev.trees"
+    with (data_folder / "en-wsj-sample" / "dev.trees").open(encoding="utf-8") as whole:
+        trees.write_text("".join(islice(whole, 100)), encoding="utf-8")
     torch.manual_seed(0)
     text = trees.read_text(encoding="utf-8").lower()
     words = sorted(set(re.findall(r"[^\s()]+(?=\))", text)))

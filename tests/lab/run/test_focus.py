@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,13 +22,13 @@ from ramify.lab.plan.experiment import settings_of
 from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.plan.recipe import data_set, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import expected_minutes, fitting_recipe, seconds_per_epoch, versions_of
-from ramify.lab.run.focus import MODEL, prepare_focus, run_focus, stage_table, stages
+from ramify.lab.run.focus import MODEL, PlannedFocus, prepare_focus, run_focus, stage_table
 from ramify.lab.run.runner import _Experiment
 from ramify.lab.run.status import Status
 from ramify.training.data import prepare
 from ramify.training.settings import Settings, load_settings
 from tests.lab.run.test_kill import told
-from tests.lab.tiny_experiment import TINY, conllu_of, write_experiment, write_treebank
+from tests.lab.tiny_experiment import TINY, WorkerHere, conllu_of, write_experiment, write_treebank
 
 FOCUSED = TINY.replace('[models.dense]\nmodel = "n-pcfg"\n', '[models.student]\nrank = 8\nteachers = ["low-rank"]\n')
 FOCUSED += '[averages.both]\nmembers = ["low-rank", "student"]\n'
@@ -225,34 +226,48 @@ def test_conllu_is_data_like_text_and_has_no_trees_to_score_against(tmp_path):
     prepared = prepare(data.split("train"), data.split("dev"), settings)
     assert (len(prepared.train), len(prepared.dev)) == (40, 10)
     assert "text" not in prepared.vocabulary.words  # comments are not words
+    alone = data_set(tmp_path / "train.conllu")
+    divided = prepare(alone.split("train"), alone.split("dev"), settings)
+    assert len(divided.train) + len(divided.dev) == 40
+
+
+@pytest.fixture(scope="session")
+def focused(made_once) -> Path:
+    """A folder with text, a recipe, and what that recipe leaves in `out`."""
+
+    def fill(place: Path) -> None:
+        parses = read_sentences(write_treebank(place / "mine") / "train.trees").parses
+        (place / "sentences.txt").write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
+        (place / "recipe.toml").write_text(SHORT)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("ramify.lab.run.runner.Worker", WorkerHere)
+            run_focus(begun(place, place / "out"), jobs=2)
+
+    return made_once("focus", fill)
+
+
+def begun(place: Path, out: Path) -> PlannedFocus:
+    return prepare_focus(place / "sentences.txt", out, str(place / "recipe.toml"), {}, None, 2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["txt", "conllu"])
-def test_raw_text_is_enough(recipe_file, tmp_path, kind):
-    text = tmp_path / f"sentences.{kind}"
-    treebank = write_treebank(tmp_path / "mine")
-    parses = ramify.corpus.reading.read_sentences(treebank / "train.trees").parses
-    lines = "".join(" ".join(parse.words) + "\n" for parse in parses)
-    text.write_text(lines if kind == "txt" else conllu_of(parses))
-    recipe_file.write_text(SHORT)
-    planned = prepare_focus(text, tmp_path / "out", str(recipe_file), {}, None, 2)
-    run_focus(planned, jobs=2)
-    first, last = stages(planned)
-    assert (first.f1, first.average_f1) == (None, None)
-    assert first.agreement is not None
-    assert last.name == "students-1"
-    assert last.perplexity > 1
-    assert stage_table(planned).row_count == 2
-    ensemble = ramify.load(tmp_path / "out" / MODEL)
+def test_raw_text_is_enough(focused, tmp_path):
+    place = shutil.copytree(focused, tmp_path / "copied")
+    planned = begun(place, place / "out")
+    columns = {column.header: [*column.cells] for column in stage_table(planned).columns}
+    assert columns["stage"] == ["teachers", "students-1"]
+    assert columns["S-F1"] == columns["S-F1 of their average"] == ["", ""]
+    assert all(columns["agreement"])
+    assert float(columns["dev perplexity"][1]) > 1
+    ensemble = ramify.load(place / "out" / MODEL)
     assert ensemble.names == ("student-1/seed-3", "student-1/seed-4")
     assert len(ensemble.parse("the old man saw a dog").leaves()) == 6
-    again = prepare_focus(text, tmp_path / "out", None, {}, None, None)
+    again = prepare_focus(place / "sentences.txt", place / "out", None, {}, None, None)
     assert again.recipe == planned.recipe  # what was begun is continued
     run_focus(again)
-    recipe_file.write_text(RECIPE)
+    (place / "recipe.toml").write_text(RECIPE)
     with pytest.raises(RamifyError, match="another recipe"):
-        prepare_focus(text, tmp_path / "out", str(recipe_file), {}, None, None)
+        begun(place, place / "out")
 
 
 def test_a_failed_grammar_is_named(recipe_file, tmp_path, monkeypatch):
@@ -264,14 +279,10 @@ def test_a_failed_grammar_is_named(recipe_file, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_killed_three_times_at_different_stages_it_ends_with_the_same_result(tmp_path):
-    treebank = write_treebank(tmp_path / "mine")
-    (tmp_path / "recipe.toml").write_text(SHORT)
-    whole = prepare_focus(treebank, tmp_path / "whole", str(tmp_path / "recipe.toml"), {}, None, 2)
-    run_focus(whole, jobs=2)
+def test_killed_three_times_at_different_stages_it_ends_with_the_same_result(focused, tmp_path):
     out, chance = tmp_path / "out", random.Random(1)
-    command = [sys.executable, "-m", "ramify", "focus", str(treebank), "--out", str(out)]
-    command += ["--recipe", str(tmp_path / "recipe.toml"), "--jobs", "2"]
+    command = [sys.executable, "-m", "ramify", "focus", str(focused / "sentences.txt"), "--out", str(out)]
+    command += ["--recipe", str(focused / "recipe.toml"), "--jobs", "2"]
 
     def epochs() -> int:
         return sum(path.read_bytes().count(b"\n") for path in out.glob("runs/*/*/*/metrics.jsonl"))
@@ -290,5 +301,5 @@ def test_killed_three_times_at_different_stages_it_ends_with_the_same_result(tmp
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr
     assert "students-1" in finished.stdout
-    assert told(out) == told(tmp_path / "whole")
+    assert told(out) == told(focused / "out")
     assert len([name for name in told(out) if name.startswith("model/")]) == 2

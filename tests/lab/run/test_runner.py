@@ -26,7 +26,7 @@ from ramify.lab.run.scoring import baseline_result, gold_of, model_result
 from ramify.storage.locks import locked_folder
 from tests.command import ramify
 from tests.lab.made_results import tiny, write
-from tests.lab.tiny_experiment import TINY, conllu_of, write_experiment, write_treebank
+from tests.lab.tiny_experiment import TINY, WorkerHere, conllu_of, write_experiment, write_treebank
 
 ONE = TINY.replace("seeds = [0, 1]", "seeds = [0]")
 WHOLE = ONE.replace('[models.dense]\nmodel = "n-pcfg"\n', '[models.student]\nrank = 8\nteachers = ["low-rank"]\n')
@@ -46,7 +46,7 @@ def finished(made_once) -> Path:
     def run(place: Path) -> None:
         order = []
         statuses = run_experiment(
-            read_plan(write_experiment(place, WHOLE)), place / "out", jobs=2,
+            read_plan(write_experiment(place, WHOLE)), place / "out", jobs=2, start=WorkerHere,
             on_change=lambda status, event: order.append(status.name) if event["event"] == "finished" else None,
         )  # fmt: skip
         assert set(states(statuses).values()) == {"finished"}

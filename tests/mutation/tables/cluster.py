@@ -65,10 +65,12 @@ GROUPS = (
             Mutant("BlockParser._parsed", "block.sentences_before + 1", "1"),
             Mutant("parse_blocks", '"input-file": found.checksum', '"input-file": ""'),
             Mutant("parse_blocks", '"block-size": size, ', ""),
-            Mutant("cluster.run:locked", "if not (folder / MANIFEST).exists():", "if False:"),
-            Mutant("cluster.run:_completed", "given.numbered and splits_prose and place.is_folder", "False"),
-            Mutant("cluster.run:_completed", 'if job.kind == "jsonl" else job', "if False else job"),
-            Mutant("cluster.run:_report", 'notes = notes or record["notes"]', 'notes += record["notes"]'),
+            Mutant("cluster.parse_in_blocks:locked", "if not (folder / MANIFEST).exists():", "if False:"),
+            Mutant(
+                "cluster.parse_in_blocks:_completed", "given.numbered and splits_prose and place.is_folder", "False"
+            ),
+            Mutant("cluster.parse_in_blocks:_completed", 'if job.kind == "jsonl" else job', "if False else job"),
+            Mutant("cluster.parse_in_blocks:_report", 'notes = notes or record["notes"]', 'notes += record["notes"]'),
             Mutant("join_parquet", "number += len(rows)", "pass"),
             Mutant("join_parquet", "rows.cast(schema)", "rows"),
             Mutant("Tally.add", 'self.words += UnknownCount(record["words"], record["unknown"])', "pass"),

@@ -6,8 +6,6 @@ script, to run or load anything else.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Any
@@ -18,6 +16,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from ramify.drawing.html import policy_hash
 from ramify.lab.glossary.entries import (
     Child,
     Fact,
@@ -44,7 +43,8 @@ def as_html(glossary: Glossary) -> str:
     """The whole page."""
     folder = files("ramify.lab.glossary").joinpath("templates")
     style, script = (folder.joinpath(f"page.{ending}").read_text("utf-8") for ending in ("css", "js"))
-    policy = f"default-src 'none'; style-src '{_checksum(style)}'; script-src '{_checksum(script)}'; base-uri 'none'"
+    hashes = f"style-src {policy_hash(style)}; script-src {policy_hash(script)}"
+    policy = f"default-src 'none'; {hashes}; base-uri 'none'"
     return render("glossary/templates/page.html", style=style, script=script, policy=policy, **_values(glossary))
 
 
@@ -65,10 +65,6 @@ def _values(glossary: Glossary) -> dict[str, Any]:
 def _search_words(*found: str) -> str:
     """Each word once, as the script looks for them: in lower case, one space between them."""
     return " ".join(dict.fromkeys(" ".join(found).replace(",", " ").lower().split()))
-
-
-def _checksum(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def in_terminal(glossary: Glossary) -> Iterator[RenderableType]:

@@ -36,7 +36,8 @@ class DataSet:
 
     name: str
     files: dict[str, Path] | None
-    """Of train, dev and test, the last two only where there are any; None for the built-in corpus"""
+    """Of train, dev and test, the last two only where there are any; None for the built-in corpus. Paths are absolute,
+    because a process in another folder may read them."""
     words: str = "auto"
     """Which leaves are words, as in the settings"""
     scored: str = "test"

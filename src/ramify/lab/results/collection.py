@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -142,6 +142,14 @@ class Collection:
             )
             for group, data, _ in kept
         ]
+
+    def units_with(self, details: Callable[[Result], object]) -> Iterator[tuple[Unit, dict[str, list[Result]]]]:
+        """What is drawn together, with the runs of each model that have these details; others are left out."""
+        for unit in self.units():
+            runs = {m: [r for r in self.of(unit.data, m, unit.group) if details(r)] for m in unit.models}
+            found = {m: of for m, of in runs.items() if of}
+            if found:
+                yield unit, found
 
     def _drawn(self, group: TableGroup, data: str) -> set[str]:
         """The results of which details of a group are shown, by their files."""

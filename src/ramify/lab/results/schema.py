@@ -231,6 +231,11 @@ class Result(Struct, kw_only=True, omit_defaults=True):
         return self.kind == "baseline"
 
     @property
+    def system(self) -> str:
+        """As it is called beside others in tables and figures."""
+        return f"{self.model} (baseline)" if self.is_baseline else self.model
+
+    @property
     def scores(self) -> Evaluation:
         """Its evaluation; only for results that have one."""
         assert self.evaluation is not None

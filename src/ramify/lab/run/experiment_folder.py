@@ -11,7 +11,7 @@ import msgspec
 
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.result_paths import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
+from ramify.lab.results.result_paths import BASELINES, CONFIG, FAILED, METRICS, PLAN, result_file
 from ramify.lab.results.schema import (
     FORMAT,
     DataRecord,
@@ -51,16 +51,19 @@ def check_same(out: Path, plan: Plan) -> None:
     before = _earlier_plan(out)
     if before is not None and before.name != plan.name:
         raise RamifyError(f"{out}: holds the experiment {before.name!r}; give another --out.")
-    for name, then in _known_data(before).items():
-        data = plan.data.get(name)
-        if data is not None and then.sha256 != data.checksums:
+    known = _known_data(before)
+    for name, data in plan.data.items():
+        then = known.get(name)
+        if then is None:
+            continue
+        if then.sha256 != data.checksums:
             raise RamifyError(f"{out}: was begun with other files of {name}; give the same ones, or another --out.")
-        if data is not None and then.words != data.words:
+        if then.words != data.words:
             raise RamifyError(
                 f"{out}: was begun with words = {then.words!r} for {name}, not {data.words!r}; set it back, or give "
                 "another --out."
             )
-        if data is not None and then.split != data.scored:
+        if then.split != data.scored:
             raise RamifyError(
                 f"{out}: holds scores of the {then.split} set of {name}, not of the {data.scored} set; give another "
                 "--out."
@@ -128,7 +131,7 @@ def result_of(out: Path, run: Run, decoder: str | None = None) -> Result | None:
 
 def baseline_of(out: Path, data: str, name: str) -> Result | None:
     """The result of a baseline; None where there is none that can be read."""
-    return _result(baseline_file(out, data, name))
+    return _result(out / BASELINES / data / f"{name}.json")
 
 
 def _result(path: Path) -> Result | None:

@@ -18,9 +18,9 @@ from ramify.lab.plan.experiment import DataSet, Plan
 from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
 from ramify.lab.results.result_paths import RUNS, result_file
-from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, Spread, as_record, read_record, spread
+from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, as_record, read_record, spread
 from ramify.lab.run import experiment_folder as folder
-from ramify.lab.run.runner import run_experiment, survey
+from ramify.lab.run.runner import run_experiment
 from ramify.lab.run.status import Status
 from ramify.lab.run.worker_process import Event, cores
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
@@ -47,17 +47,13 @@ class PlannedFocus:
     data: DataSet
     plan: Plan
     out: Path
-    lines: tuple[str, ...]
+    announcement: str
     """What a person should know"""
 
     @property
     def model(self) -> Path:
         """Where the ensemble will be."""
         return self.out / MODEL
-
-    def statuses(self) -> list[Status]:
-        """Where each run is."""
-        return list(survey(self.plan, self.out if self.out.exists() else None))
 
 
 def prepare_focus(
@@ -73,7 +69,7 @@ def prepare_focus(
     found = data_set(data)
     if (out / RECIPE).exists():
         chosen = recipe_from(read_record(out / RECIPE, RecipeRecord).recipe, str(out / RECIPE), {})
-        lines = (f"Continues the recipe in {out}: {chosen.described()}.",)
+        announcement = f"Continues the recipe in {out}: {chosen.described()}."
         if recipe is not None and minutes is None and _recipe_for(found, recipe, settings) != chosen:
             raise RamifyError(f"{out}: was begun with another recipe; give the same one, or another --out.")
     else:
@@ -82,8 +78,8 @@ def prepare_focus(
         if minutes is not None:
             chosen, needed = fitting_recipe(chosen, found, minutes, jobs or cores())
             expected = f"; expected to take about {needed:.0f} minutes" if needed >= 1 else "; a minute at most"
-        lines = (f"Recipe: {chosen.described()}{expected}.",)
-    return PlannedFocus(chosen, found, plan_of(chosen, found), out, lines)
+        announcement = f"Recipe: {chosen.described()}{expected}."
+    return PlannedFocus(chosen, found, plan_of(chosen, found), out, announcement)
 
 
 def _recipe_for(data: DataSet, recipe: str | None, settings: Mapping[str, Any]) -> Recipe:
@@ -129,44 +125,37 @@ def _save_ensemble(planned: PlannedFocus) -> None:
     Ensemble([f"{name}={student}" for name, student in zip(names, students, strict=True)]).save(planned.model)
 
 
-@dataclass(frozen=True)
-class Stage:
-    """The grammars of one stage and their average."""
-
-    name: str
-    grammars: int
-    f1: Spread | None
-    """S-F1 of its grammars on the test set; None without gold trees"""
-    average_f1: float | None
-    agreement: float | None
-    """The mean S-F1 between two of its grammars"""
-    perplexity: float | None
-    """On dev, the mean over the grammars"""
-    minutes: float
-    """Of training, all grammars together"""
-
-
-def stages(planned: PlannedFocus) -> list[Stage]:
-    """What each stage reached, from its results."""
-    found = []
+def stage_table(planned: PlannedFocus) -> Table:
+    """The baselines, then what each stage reached: its grammars and their average."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(HEADS):
+        table.add_column(head, justify="right" if number else "left")
+    for name in planned.plan.baselines:
+        result = folder.baseline_of(planned.out, planned.data.name, name)
+        table.add_row(f"{name} branching", "", _shown(result.f1 if result else None, 2))
     for average in (run for run in planned.plan.runs.values() if run.members):
         results = [_result(planned, planned.plan.runs[name]) for name in average.members]
         mean = _result(planned, average)
         agreement = mean.member_agreement
+        # Without gold trees there is no S-F1.
+        f1 = spread(None if result.evaluation is None else result.f1 for result in results)
+        deviation = f" ± {f1.std:.2f}" if f1 and f1.std is not None else ""
         perplexities = [result.dev_perplexity for result in results]
         known = [each for each in perplexities if each is not None]
-        found.append(
-            Stage(
-                average.model,
-                len(results),
-                spread(None if result.evaluation is None else result.f1 for result in results),
-                None if mean.evaluation is None else mean.f1,
-                _mean_agreement(agreement) if agreement else None,
-                fmean(known) if len(known) == len(perplexities) else None,
-                sum(epoch.seconds for result in results for epoch in result.epochs) / 60,
-            )
+        table.add_row(
+            escape(average.model),
+            str(len(results)),
+            _shown(f1.mean if f1 else None, 2) + deviation,
+            _shown(None if mean.evaluation is None else mean.f1, 2),
+            _shown(_mean_agreement(agreement) if agreement else None, 1),
+            _shown(fmean(known) if len(known) == len(perplexities) else None, 1),
+            _shown(sum(epoch.seconds for result in results for epoch in result.epochs) / 60, 1),
         )
-    return found
+    return table
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
 
 
 def _result(planned: PlannedFocus, run: Run) -> Result:
@@ -174,33 +163,7 @@ def _result(planned: PlannedFocus, run: Run) -> Result:
 
 
 def _mean_agreement(found: Agreement) -> float | None:
-    """The mean over all pairs of members; None for a single member."""
+    """The mean S-F1 between two members; None for a single member."""
     names = found.columns[:-3]
     pairs = [found.sentence_f1[a][place] for a in names for place, b in enumerate(names) if a != b]
     return fmean(pairs) if pairs else None
-
-
-def stage_table(planned: PlannedFocus) -> Table:
-    """What each stage gained."""
-
-    def shown(value: float | None, digits: int) -> str:
-        return "" if value is None else f"{value:.{digits}f}"
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(HEADS):
-        table.add_column(head, justify="right" if number else "left")
-    for name in planned.plan.baselines:
-        result = folder.baseline_of(planned.out, planned.data.name, name)
-        table.add_row(f"{name} branching", "", shown(result.f1 if result else None, 2))
-    for stage in stages(planned):
-        deviation = f" ± {stage.f1.std:.2f}" if stage.f1 and stage.f1.std is not None else ""
-        table.add_row(
-            escape(stage.name),
-            str(stage.grammars),
-            shown(stage.f1.mean if stage.f1 else None, 2) + deviation,
-            shown(stage.average_f1, 2),
-            shown(stage.agreement, 1),
-            shown(stage.perplexity, 1),
-            shown(stage.minutes, 1),
-        )
-    return table

@@ -13,10 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace as with_changes
 from typing import Any
-
-from msgspec.structs import replace
 
 from ramify.cluster.ray_session import ray_session
 from ramify.lab.run.worker_process import ENDED, Event, Job, Worker
@@ -45,7 +42,7 @@ class RayJobs:
 
     def start(self, name: str, job: Job, lock: int, events: Events) -> RayWorker:  # noqa: ARG002
         """A job; the lock stays in this process, for the machines of a cluster cannot inherit it."""
-        self._workers[name] = RayWorker(self._ray, self._channel, name, _anywhere(job), events)
+        self._workers[name] = RayWorker(self._ray, self._channel, name, job, events)
         return self._workers[name]
 
     def close(self) -> None:
@@ -118,13 +115,6 @@ def ray_jobs(address: str | None) -> Iterator[RayJobs]:
         finally:
             jobs.close()
             channel.shutdown(force=True)
-
-
-def _anywhere(job: Job) -> Job:
-    """With whole paths, as a process in another folder needs them."""
-    if job.data.files is None:
-        return job
-    return replace(job, data=with_changes(job.data, files={k: path.absolute() for k, path in job.data.files.items()}))
 
 
 def _work(name: str, job: str, channel: Any) -> None:

@@ -6,7 +6,7 @@ import queue
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -123,29 +123,25 @@ class _Experiment:
     def work(self, waiting: list[str], jobs: int, request: StopRequest) -> None:
         """Until all is done; a request to stop is passed on once, and the processes are waited for."""
         stopping = False
-        with self._killing_at_the_end():
+        try:
             while self._workers or (waiting and not stopping):
                 while not stopping and len(self._workers) < jobs and (name := self._next(waiting)) is not None:
-                    self._begin(name)
+                    self._workers[name] = self._start(name, self._job(name), self._lock, self._events)
+                    self._change(name, {"event": "state", "state": "starting"})
                 with suppress(queue.Empty):
                     self._take(*self._events.get(timeout=PAUSE), request)
                 if request.signal is not None and not stopping:
                     stopping = True
                     for worker in self._workers.values():
                         worker.stop()
-        if request.signal is not None and any(
-            status.state in ("waiting", "stopped") for status in self._statuses.values()
-        ):
-            raise Stopped(request.signal, "Stopped; all runs are saved, and the same command resumes them.")
-
-    @contextmanager
-    def _killing_at_the_end(self) -> Iterator[None]:
-        try:
-            yield
         finally:
             for worker in self._workers.values():
                 worker.kill()
                 worker.close()
+        if request.signal is not None and any(
+            status.state in ("waiting", "stopped") for status in self._statuses.values()
+        ):
+            raise Stopped(request.signal, "Stopped; all runs are saved, and the same command resumes them.")
 
     def _next(self, waiting: list[str]) -> str | None:
         """Take the first job that can begin; what waits for a run that failed fails too."""
@@ -160,10 +156,6 @@ class _Experiment:
                 waiting.remove(name)
                 return name
         return None
-
-    def _begin(self, name: str) -> None:
-        self._workers[name] = self._start(name, self._job(name), self._lock, self._events)
-        self._change(name, {"event": "state", "state": "starting"})
 
     def _job(self, name: str) -> Job:
         place, threads = str(self._place(name).absolute()), self._plan.threads

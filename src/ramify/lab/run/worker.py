@@ -76,6 +76,7 @@ def work(job: Job, report: Report) -> int:
 
     warnings.showwarning = show
     try:
+        forget_failure(Path(job.folder))
         if job.run is None:
             _score_baselines(job, report)
         elif job.run.members:
@@ -102,12 +103,10 @@ def _sentence(error: Exception) -> str:
 def _score_baselines(job: Job, report: Report) -> None:
     from ramify.lab.run.scoring import baseline_result, gold_of
 
-    folder = Path(job.folder)
-    forget_failure(folder)
     report("state", state="scoring")
     gold = gold_of(job.data)
     for name in job.baselines:
-        _write(folder / f"{name}.json", baseline_result(name, job.data, gold))
+        _write(Path(job.folder) / f"{name}.json", baseline_result(name, job.data, gold))
 
 
 def _train_and_score(job: Job, run: Run, report: Report) -> None:
@@ -121,7 +120,6 @@ def _train_and_score(job: Job, run: Run, report: Report) -> None:
     torch.set_num_threads(job.threads)
     on_compilation(lambda notice: report("note", text=notice))
     folder, settings = Path(job.folder), settings_of(run)
-    forget_failure(folder)
     report("state", state="training")
 
     def on_epoch(record: dict[str, Any]) -> None:
@@ -149,8 +147,6 @@ def _score_average(job: Job, run: Run, report: Report) -> None:
     from ramify.parser import Ensemble
 
     torch.set_num_threads(job.threads)
-    folder = Path(job.folder)
-    forget_failure(folder)
     report("state", state="scoring")
     ensemble = Ensemble(_named(job.others))
     gold = gold_of(job.data, ensemble.word_rule) if job.data.is_scored else None
@@ -158,7 +154,7 @@ def _score_average(job: Job, run: Run, report: Report) -> None:
     if gold is None:
         about["agreement"] = agreement_on_dev(ensemble, job.data, Path(next(iter(job.others.values()))))
     for decoder in run.decoders:
-        _write(result_file(folder, decoder), model_result(ensemble, gold, job.data, run, decoder, about))
+        _write(result_file(Path(job.folder), decoder), model_result(ensemble, gold, job.data, run, decoder, about))
 
 
 def _named(folders: dict[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Compiled sums and products of rows of whole blocks (runtime/blocks.py).
+"""Compiled sums and products of rows of whole blocks (runtime/register_blocks.py).
 
 Sums stay in registers as long as possible, whatever the number of rows that they take.
 """
@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from ramify.runtime.blocks import added, block_size, filled, load, multiplied, store
 from ramify.runtime.compilation import compiled
+from ramify.runtime.register_blocks import added, block_size, filled, load, multiplied, store
 from ramify.structures.compiled_sums import normalise_row, relative_weights
 
 

@@ -103,12 +103,8 @@ def _bounds(name: str) -> tuple[float, float]:
 
 def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByName]]:
     """What is drawn together, with the baselines, of results that have details."""
-    for unit in study.units():
-        of_models = {m: [r for r in study.of(unit.data, m, unit.group) if details(r)] for m in unit.models}
-        found: ByName = {m: of for m, of in of_models.items() if of}
-        if found:
-            found |= {f"{r.model} (baseline)": [r] for r in study.baselines(unit.data) if details(r)}
-            yield unit, found
+    for unit, found in study.units_with(details):
+        yield unit, found | {r.system: [r] for r in study.baselines(unit.data) if details(r)}
 
 
 def _spreads(found: ByName, keys: Any, details: Details, field: str) -> dict[str, dict[str, Spread | None]]:

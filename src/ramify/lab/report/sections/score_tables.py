@@ -71,7 +71,7 @@ def _model_row(model: str, results: list[Result], decoders: list[str], spelt: bo
 def _baseline_row(result: Result, decoders: int, spelt: bool) -> Row:
     """Its one score stands below the first decoder."""
     f1, others = (mean(result.spread), best(result.spread)), [None] * 2 * (decoders - 1)
-    return f"{result.model} (baseline)", None, *f1, *others, *[None] * (1 + spelt), *_published(result), *others
+    return result.system, None, *f1, *others, *[None] * (1 + spelt), *_published(result), *others
 
 
 def _published(result: Result | None) -> tuple[Cell, Cell]:
@@ -92,7 +92,7 @@ def _comparison_table(study: Collection, group: TableGroup) -> Exhibit:
     models = study.on_several(group)
     datasets = [data for data in group.models if any(study.of(data, m, group) for m in models)]
     found = {m: {data: study.of(data, m, group) for data in datasets} for m in models}
-    beside = {(f"{r.model} (baseline)", data): r for data in datasets for r in study.baselines(data)}
+    beside = {(r.system, data): r for data in datasets for r in study.baselines(data)}
     baselines = list(dict.fromkeys(name for name, _ in beside))
     values = {m: {data: spread(r.f1 for r in of) for data, of in by_data.items()} for m, by_data in found.items()}
     values |= {b: {data: beside[b, data].spread for data in datasets if (b, data) in beside} for b in baselines}

@@ -144,15 +144,10 @@ def _cost_row(model: str, of: Sequence[Result]) -> Row:
 
 def curves(study: Collection) -> Section:
     """Perplexity and F1 of the dev set after every epoch."""
-    found = (_curves(study, unit) for unit in study.units())
-    return Section("curves", [exhibit for exhibit in found if exhibit])
+    return Section("curves", [_curves(study, *unit) for unit in study.units_with(lambda r: r.epochs)])
 
 
-def _curves(study: Collection, unit: Unit) -> Exhibit | None:
-    of_models = {m: [r for r in study.of(unit.data, m, unit.group) if r.epochs] for m in unit.models}
-    systems = {m: of for m, of in of_models.items() if of}
-    if not systems:
-        return None
+def _curves(study: Collection, unit: Unit, systems: dict[str, list[Result]]) -> Exhibit:
     perplexity, f1 = _by_epoch(systems, "dev_perplexity"), _by_epoch(systems, "dev_f1")
     shown = [r for of in systems.values() for r in of]
     return Exhibit(
@@ -181,7 +176,7 @@ def every_run(study: Collection) -> Section:
     rows: list[Row] = [
         (
             r.data,
-            f"{r.model} (baseline)" if r.is_baseline else r.model,
+            r.system,
             "" if r.seed is None else str(r.seed),
             r.decoder,
             Number(r.f1, r.scores.f1_std, 2),
