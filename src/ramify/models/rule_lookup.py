@@ -60,8 +60,8 @@ class RuleLookup:
     def expected_uses(self) -> ExpectedUses | None:
         """The least solution of e = root + e M, M[A, B] the number of Bs that A is expected to have as children.
 
-        None where there is no such solution, because the expected length is infinite, or where derivations are so
-        long (`MAX_EXPECTED`) that rounding may have made them end; or with more than `MAX_SOLVED` nonterminals.
+        None if the expected length is infinite, so that there is no solution; if derivations are so long
+        (`MAX_EXPECTED`) that rounding may have made them end; or if there are more than `MAX_SOLVED` nonterminals.
         """
         n = self.nonterminals
         if n > MAX_SOLVED:

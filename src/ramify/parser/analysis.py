@@ -69,8 +69,8 @@ class Analysis:
     sentence: Sentence
     parse: Parse
     log_probability: float
-    """log p(w) of its words in nats, ignoring constraints; minus infinity where there is no derivation, as for
-    every single word"""
+    """The log-probability of its words in nats, ignoring constraints; -inf if the grammar cannot derive them, as it
+    never can for a single word"""
     posteriors: NDArray[np.float32]
     """(N+1, N+1): posteriors[i, j] is the probability that tokens[i:j] are a constituent"""
     label_posteriors: NDArray[np.float32]
@@ -184,7 +184,7 @@ class Analysis:
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
         """As JSON values: text, tokens and their offsets, tags, unknown words, constituents [i, j, label], log p(w),
-        p(constraints | w), and the reason if there is no parse; heads if the model has them.
+        p(constraints | w), the reason why there is no parse, and the heads of a lexicalised grammar.
         """
         parse = self.parse
         record: dict[str, object] = {

@@ -213,7 +213,7 @@ class Parser(TreeParser):
         return float(self._alone(self._sentence(sentence)).to(torch.float64).entropy())
 
     def log_probabilities(self, sentences: Iterable[SentenceInput | Pause]) -> Iterator[float]:
-        """log p(w) of each sentence in nats, in order; minus infinity if there is no derivation."""
+        """The log-probability of each sentence in nats, in order; -inf if the grammar cannot derive it."""
         return (scored.log_probability for scored in self.score_many(sentences))
 
     def score_many(self, sentences: Iterable[SentenceInput | Pause], max_length: int | None = None) -> Iterator[Scored]:

@@ -250,7 +250,9 @@ def _check_teachers(where: str, models: Mapping[str, _Model]) -> None:
     try:
         TopologicalSorter({name: about.needs for name, about in models.items()}).prepare()
     except CycleError as error:
-        raise RamifyError(f"{where}: {error.args[1][0]} is one of its own teachers; remove it from them.") from error
+        raise RamifyError(
+            f"{where}: {error.args[1][0]} is one of its own teachers; remove it from the list."
+        ) from error
 
 
 def _check_needs(where: str, groups: Sequence[Group]) -> None:
