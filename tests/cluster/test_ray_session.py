@@ -37,6 +37,7 @@ class Failing:
             r"^Ray at 'a:b' .* \(No port\); give auto .* HOST:PORT",
         ),
         (None, None, RuntimeError("No space"), r"^Ray cannot be started .* \(No space\); use --engine local"),
+        (None, None, Exception("Too slow"), r"^Ray cannot be started .* \(Too slow\); use --engine local"),
     ],
 )
 def test_the_advice_fits_the_mistake(monkeypatch, address, in_environment, error, message):

@@ -84,6 +84,8 @@ def grammar(
 def _write_or_print(glossary: Glossary, chosen: Format, place: Path | None) -> None:
     if place is not None:
         write_atomically(place, _plain(glossary, chosen).encode("utf-8", "backslashreplace"))
+        shown = f"{len(glossary.nonterminals)} nonterminals and {len(glossary.preterminals)} preterminals"
+        notes.print(f"{place} describes {shown}.", highlight=False, markup=False, soft_wrap=True)
     elif chosen == "terminal" and sys.stdout.isatty():
         _print(glossary, Console(highlight=False))
     else:

@@ -53,7 +53,7 @@ def ray_session(address: str | None) -> Iterator[Any]:
         _check_reachable(chosen)
         with _without_stderr():
             ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR, **local)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # Ray raises plain ones too, such as for a start that takes too long
         raise _unreachable(chosen, address is None, error) from error
     finally:
         for number, handler in handlers.items():  # which Ray replaces

@@ -137,20 +137,26 @@ def scores_of_teachers(
 
 def without_collapsed(teachers: Sequence[Member], sentences: Sequence[Sentence]) -> Sequence[Member]:
     """Without the models that collapsed, each with a warning; files of trees always stay, and so do all if all did."""
-    models = {str(place): each for place, each in enumerate(teachers) if isinstance(each, ModelMember)}
+    models = [each for each in teachers if isinstance(each, ModelMember)]
     if len(models) < 2:
         return teachers
-    compared = sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
-    agreement = MemberAgreement([*models])
-    for sentence, *views in zip(compared, *(model.views(compared) for model in models.values()), strict=True):
-        if not any(view.failure for view in views):
-            agreement.add([view.spans for view in views], views[0].spans, len(sentence.words))
-    collapsed = agreement.collapsed()
+    collapsed = collapsed_members(models, sentences)
     if len(collapsed) == len(models):
         return teachers
     for place, reason in collapsed.items():
         warnings.warn(f"{models[place].name} does not teach, because {reason}.", RamifyWarning, stacklevel=2)
-    return [teacher for place, teacher in enumerate(teachers) if str(place) not in collapsed]
+    left_out = [models[place] for place in collapsed]
+    return [teacher for teacher in teachers if teacher not in left_out]
+
+
+def collapsed_members(members: Sequence[Member], sentences: Sequence[Sentence]) -> dict[int, str]:
+    """The places of those that collapsed, with the reason, judged by their trees of some of the sentences."""
+    compared = sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
+    agreement = MemberAgreement([str(place) for place in range(len(members))])
+    for sentence, *views in zip(compared, *(member.views(compared) for member in members), strict=True):
+        if not any(view.failure for view in views):
+            agreement.add([view.spans for view in views], views[0].spans, len(sentence.words))
+    return {int(place): reason for place, reason in agreement.collapsed().items()}
 
 
 @lru_cache(maxsize=512)

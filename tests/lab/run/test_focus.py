@@ -16,7 +16,7 @@ import pytest
 import ramify
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.reading import read_sentences
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan import time_budget
 from ramify.lab.plan.experiment import settings_of
 from ramify.lab.plan.experiment_file import read_plan
@@ -268,6 +268,32 @@ def test_raw_text_is_enough(focused, tmp_path):
     (place / "recipe.toml").write_text(RECIPE)
     with pytest.raises(RamifyError, match="another recipe"):
         begun(place, place / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("collapsed", "result"),
+    [
+        ("student-1/seed-3", ["student-1/seed-4"]),
+        ("student", "teachers"),
+        ("seed", ["student-1/seed-3", "student-1/seed-4"]),  # nothing better is left
+    ],
+)
+def test_students_that_collapsed_are_not_in_the_result(focused, tmp_path, monkeypatch, collapsed, result):
+    place = shutil.copytree(focused, tmp_path / "copied")
+    planned = begun(place, place / "out")
+    shutil.rmtree(planned.model)
+
+    def found(members, sentences):
+        assert len(sentences) > 20
+        return {place: "it is a test" for place, member in enumerate(members) if collapsed in member.name}
+
+    monkeypatch.setattr("ramify.lab.run.focus.collapsed_members", found)
+    with pytest.warns(RamifyWarning, match=collapsed):
+        run_focus(planned)
+    teachers = next(run.members for run in planned.plan.runs.values() if run.model == "teachers")
+    expected = [name.partition("/")[2] for name in teachers] if result == "teachers" else result
+    assert [*ramify.load(planned.model).names] == expected
 
 
 def test_a_failed_grammar_is_named(recipe_file, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ GROUPS = (
             Mutant("_at_end", "np.roll(at_end, 1)", "at_end"),
             Mutant("scores_of_teachers", "branching * len(teachers)", "branching"),
             Mutant("without_collapsed", "if len(collapsed) == len(models)", "if collapsed"),
-            Mutant("without_collapsed", "if str(place) not in collapsed", ""),
+            Mutant("without_collapsed", "if teacher not in left_out", ""),
             Mutant("_Run._finish_epoch", "and not self._teacher_names", ""),
             Mutant("check_same", "before.get(TEACHERS) != now.get(TEACHERS)", "False"),
             Mutant("TreeLookup.spans_of", "min(self._used[key], len(trees) - 1)", "0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from ramify.errors import RamifyError
+from ramify.corpus.sentence import Sentence
+from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.experiment import DataSet, Plan
 from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
@@ -23,10 +25,12 @@ from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment
 from ramify.lab.run.status import Status
 from ramify.lab.run.worker_process import Event, cores
+from ramify.parser.ensemble_members import Member, open_member
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.files import write_json
 from ramify.storage.model_files import checksum
 from ramify.training.data import prepare
+from ramify.training.focusing import collapsed_members
 
 RECIPE, MODEL = "recipe.json", "model"
 HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
@@ -115,14 +119,33 @@ def run_focus(
 def _save_ensemble(planned: PlannedFocus) -> None:
     from ramify.parser import Ensemble
 
-    students = [planned.out / RUNS / name for name in last_students(planned.recipe, planned.data)]
+    members = _final_members(planned)
     if is_ensemble(planned.model):
         saved = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
-        if saved == [checksum(student) for student in students]:
+        if saved == [member.sha256 for member in members]:
             return
         raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
-    names = (f"{student.parent.name}/{student.name}" for student in students)
-    Ensemble([f"{name}={student}" for name, student in zip(names, students, strict=True)]).save(planned.model)
+    Ensemble(members).save(planned.model)
+
+
+def _final_members(planned: PlannedFocus) -> list[Member]:
+    """The last students, without those that collapsed; if all of them did, their teachers."""
+    train = prepare(planned.data.split("train"), planned.data.split("dev"), planned.recipe.student.with_seed(0)).train
+    sentences = [Sentence.from_tokens(parse.words) for parse in train.parses]
+    students = last_students(planned.recipe, planned.data)
+    for names in (students, planned.plan.runs[students[0]].teachers):
+        members = [_member(planned, name) for name in names]
+        collapsed = collapsed_members(members, sentences)
+        for place, reason in collapsed.items():
+            warnings.warn(f"{members[place].name} has collapsed: {reason}.", RamifyWarning, stacklevel=2)
+        if kept := [member for place, member in enumerate(members) if place not in collapsed]:
+            return kept
+    return [_member(planned, name) for name in students]
+
+
+def _member(planned: PlannedFocus, name: str) -> Member:
+    folder = planned.out / RUNS / name
+    return open_member(f"{folder.parent.name}/{folder.name}={folder}")
 
 
 def stage_table(planned: PlannedFocus) -> Table:
