@@ -85,6 +85,15 @@ def test_what_cannot_be_planned_is_refused(tmp_path, change, message):
         read_plan(write_experiment(tmp_path, FOCUSED.replace(*change)))
 
 
+def test_a_model_can_have_its_own_seeds(tmp_path):
+    text = FOCUSED.replace("[models.low-rank]", "[models.low-rank]\nseeds = [5, 6, 7]")
+    runs = read_plan(write_experiment(tmp_path, text)).runs
+    taught = tuple(f"small/low-rank/seed-{seed}" for seed in (5, 6, 7))
+    assert {name for name in runs if "low-rank" in name} == set(taught)
+    assert runs["small/student/seed-0"].teachers == taught
+    assert runs["small/both/average"].members == (*taught, "small/student/seed-0", "small/student/seed-1")
+
+
 def test_what_needs_a_failed_run_fails_with_the_reason(tmp_path):
     plan = read_plan(write_experiment(tmp_path, FOCUSED))
     statuses = {name: Status(name, state="waiting") for name in plan.runs}

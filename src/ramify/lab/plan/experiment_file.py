@@ -31,7 +31,7 @@ from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
 
 MISPLACED_SETTINGS = {
-    "seed": "seeds are set for the whole experiment or for a group, as in seeds = [0, 1]",
+    "seed": "seeds are set for the whole experiment, for a group or for a model, as in seeds = [0, 1]",
     "input": "experiments read trees",
     "column": "experiments read trees",
     "split_sentences": "experiments read trees",
@@ -58,8 +58,9 @@ class ExperimentTable(Struct):
 
 
 class ModelTable(Struct):
-    """A table [models.NAME], besides settings: decoders instead of the group's, and models to focus on."""
+    """A table [models.NAME], besides settings: seeds and decoders instead of the group's, and models to focus on."""
 
+    seeds: tuple[Seed, ...] = ()
     decoders: tuple[str, ...] | None = None
     teachers: tuple[str, ...] = ()
     teacher_seeds: tuple[Seed, ...] = ()
@@ -142,7 +143,9 @@ class _Model:
     members: tuple[str, ...] = ()
     """Of an average, which is not trained itself"""
     seeds: tuple[int, ...] = ()
-    """Of teachers or members; empty for all seeds of the experiment"""
+    """Empty for those of the group"""
+    seeds_needed: tuple[int, ...] = ()
+    """Of teachers or members; empty for their own seeds or, where they have none, all seeds of the experiment"""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -160,7 +163,7 @@ def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
         for key in FOCUS_SETTINGS:
             if key in content and not about.teachers:
                 raise RamifyError(f"{where}: {key} has no effect without teachers; name them, or leave it out.")
-        found[name] = _Model(settings, about.decoders, about.teachers, seeds=about.teacher_seeds)
+        found[name] = _Model(settings, about.decoders, about.teachers, (), about.seeds, about.teacher_seeds)
     if not found:
         raise RamifyError(f"{path}: names no model; describe one under [models.NAME].")
     for name, content in table.averages.items():
@@ -171,7 +174,7 @@ def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
             raise RamifyError(f"{path}: a model and an average are both called {name}; rename one of them.")
         if not average.members:
             raise RamifyError(f"{where}: has no members; name the models to average.")
-        found[name] = _Model({}, ("mbr",), members=average.members, seeds=average.seeds)
+        found[name] = _Model({}, ("mbr",), members=average.members, seeds_needed=average.seeds)
     _check_teachers(path, found)
     return found
 
@@ -200,17 +203,22 @@ class _Groups:
         check_known(data, self.of_data, f"{where}, data")
         check_known(models, self.models, f"{where}, models")
         runs = tuple(run for d in data for m in models for run in self._runs(d, m, seeds, decoders))
-        return Group(about.name, about.title or about.name, data, models, seeds, runs)
+        all_seeds = dict.fromkeys((*seeds, *(run.seed for run in runs if run.seed is not None)))
+        return Group(about.name, about.title or about.name, data, models, tuple(all_seeds), runs)
 
     def _runs(self, data: str, model: str, seeds: Sequence[int], decoders: Sequence[str]) -> list[Run]:
         about = self.models[model]
         chosen = decoders if about.decoders is None else about.decoders
-        others = [run_name(data, m, s) for m in about.needs for s in about.seeds or self.table.seeds]
+        others = [
+            run_name(data, needed, seed)
+            for needed in about.needs
+            for seed in about.seeds_needed or self.models[needed].seeds or self.table.seeds
+        ]
         if about.members:
             return [planned_average(data, model, others, chosen)]
         settings_of_run = self.common | self.of_data[data] | about.settings
         with errors_located(f"{self.path}, model {model} on {data}"):
-            settings = (_settings(settings_of_run | {"seed": seed}, chosen, others) for seed in seeds)
+            settings = (_settings(settings_of_run | {"seed": seed}, chosen, others) for seed in about.seeds or seeds)
             return [planned_run(data, model, each, chosen, others) for each in settings]
 
 
