@@ -10,7 +10,7 @@ import torch
 import ramify
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES, GenerativeModel
-from ramify.training.run import check_size
+from ramify.training.checks import check_size
 from ramify.training.settings import Settings, load_settings, presets
 
 MILLIONS = {

@@ -14,7 +14,7 @@ from ramify.errors import RamifyError
 from ramify.models import FAMILIES, GenerativeModel, Grammar
 from ramify.models.batches import check_fits
 from ramify.models.lexicalised import LexicalisedGrammar
-from ramify.training.run import check_size
+from ramify.training.checks import check_size
 from ramify.training.settings import Settings, load_settings
 
 TASKS = ("train", "inside", "parse")

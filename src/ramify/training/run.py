@@ -12,26 +12,23 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ramify.corpus.cleaning import ALL_WORDS
 from ramify.corpus.reading import Corpus
-from ramify.decoding.decoders import log_probabilities
 from ramify.errors import RamifyError
-from ramify.evaluation.scores import perplexity
-from ramify.models import FAMILIES, Model
-from ramify.models.batches import WordIds, check_fits, check_tables_fit, memory_batches, pad
-from ramify.parser.ensemble_members import MemberInput, check_member, open_member
+from ramify.models import FAMILIES
+from ramify.models.batches import check_fits
+from ramify.parser.ensemble_members import MemberInput, open_member
 from ramify.parser.loading import load_single
 from ramify.parser.parser import Parser
-from ramify.parser.predictions import evaluate
 from ramify.runtime.devices import choose_device
 from ramify.runtime.processes import ALONE, LostProcessError, World, joined
-from ramify.runtime.shapes import only_shapes
 from ramify.runtime.threads import in_fixed_pieces
 from ramify.storage.checkpoint import Position
 from ramify.storage.locks import locked_folder
 from ramify.storage.model_files import FOCUS, FORMAT, read_config
 from ramify.storage.model_folder import StoredModel
-from ramify.training.data import Data, prepare
+from ramify.training.checks import check_size, check_storable, check_teachers
+from ramify.training.data import prepare
+from ramify.training.dev_set import dev_measure, is_finished, judge
 from ramify.training.distributed import (
     FollowedFolder,
     LeadingFolder,
@@ -56,7 +53,6 @@ from ramify.training.stopping import StopRequest, stop_requests
 from ramify.training.summary import Summary, Verdict, judge_run, summarise
 from ramify.version import VERSION
 
-MAX_PARAMETERS = 2**31
 DataInput = str | Path | Corpus | Iterable[str | Sequence[str]]
 """A file or folder, sentences that were read already, or sentences as strings or lists of tokens"""
 
@@ -193,7 +189,7 @@ class _Run:
         settings = choose(None)
         device = choose_device(settings.device, None if world.size == 1 else world.local_rank)
         self.world = world
-        _check_teachers(teachers, settings, resumed)
+        check_teachers(teachers, settings, resumed)
         self.data = prepare(data, dev, settings)
         self.settings = settings = choose(len(self.data.train))
         self._teachers = [open_member(teacher, settings.device) for teacher in teachers]
@@ -341,101 +337,3 @@ class _Stop:
 
     def obey(self) -> None:
         self._request.obey(self._message)
-
-
-def _check_teachers(teachers: Sequence[MemberInput], settings: Settings, resumed: bool) -> None:
-    """Refuse a focus without teachers, and teachers that cannot be used, before any data is read."""
-    if isinstance(teachers, str | Path):
-        raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put the teacher into a list.")
-    for name, is_set in (("focus", settings.focus is not None), ("focus_branching", settings.focus_branching > 0)):
-        if is_set and not teachers and not resumed:
-            raise RamifyError(f"{name} has no effect without teachers; give teachers, or leave it out.")
-    family = FAMILIES[settings.model]
-    if teachers and not family.takes_span_scores:
-        raise RamifyError(
-            f"{settings.model} cannot learn from teachers, because its loss has no span scores; leave them out."
-        )
-    if family.needs_teachers:
-        if not teachers and not resumed:
-            raise RamifyError(f"{settings.model} learns from the trees of other parsers; give teachers.")
-        if settings.focus is not None or settings.focus_decay != 1:
-            raise RamifyError(f"{settings.model} learns only from its teachers; leave out focus and focus_decay.")
-    for teacher in teachers:
-        check_member(teacher)
-
-
-def check_storable(name: str, model: Model) -> None:
-    """Refuse, before training, a model that could not be saved and loaded again."""
-    tensors = model.state_dict()
-    places = {tensor.data_ptr() for tensor in tensors.values() if tensor.numel()}
-    if len(places) < sum(1 for tensor in tensors.values() if tensor.numel()):
-        raise RamifyError(
-            f"{name}: two of its tensors share memory, which a model folder cannot store; copy one of them."
-        )
-    for each, tensor in tensors.items():
-        if tensor.dtype != torch.float32:
-            raise RamifyError(f"{name}: {each} is {tensor.dtype}, but a model folder stores only float32; convert it.")
-
-
-def check_size(model: str, arguments: dict[str, Any]) -> None:
-    """Refuse a model whose parameters or tables alone are more than can be held, before any is allocated."""
-    try:
-        with only_shapes():
-            empty = FAMILIES[model](**arguments)
-    except (TypeError, ValueError) as error:
-        raise RamifyError(f"{model} does not accept these options ({error}); change them.") from error
-    size = sum(parameter.numel() for parameter in empty.parameters())
-    if size > MAX_PARAMETERS:
-        raise RamifyError(
-            f"This model would have {size:,} parameters, which is too many; use fewer symbols or smaller embeddings."
-        )
-    check_tables_fit(empty)
-
-
-def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
-    """Whether all epochs are done, or too many went by without a better one."""
-    if not records:
-        return False
-    last = records[-1]
-    return bool(last["epoch"] >= settings.epochs or last["epoch"] - last["best_epoch"] >= settings.patience)
-
-
-def dev_measure(record: dict[str, Any]) -> float:
-    """What the best epoch has least of: the perplexity of the dev set or, without a likelihood, the loss."""
-    return float(record["dev_loss"] if record["dev_perplexity"] is None else record["dev_perplexity"])
-
-
-def judge(
-    model: Model, data: Data, focus: SpanScores | None = None, on_sentence: Callable[[], None] = lambda: None
-) -> dict[str, Any]:
-    """Perplexity or loss on the dev set, by which the epoch is chosen; F1 where there are trees is only reported.
-
-    `focus` has the span scores of the training set and, for a model that needs them, those of the dev set after them.
-    """
-    record: dict[str, Any] = {}
-    if data.dev.has_trees:
-        parser = Parser(model, data.vocabulary)
-        result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence, with_coverage=False)
-        record = {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
-    encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]
-    if not model.has_likelihood:
-        first = len(data.train) if model.needs_teachers else None
-        return {**record, "dev_perplexity": None, "dev_loss": _loss(model, encoded, focus, first)}
-    if not record:
-        record = {"dev_perplexity": perplexity(log_probabilities(model, encoded)[0], list(map(len, encoded)))}
-    return record
-
-
-@torch.no_grad()
-def _loss(model: Model, sentences: Sequence[WordIds], focus: SpanScores | None, first: int | None) -> float:
-    """Minus the mean objective per sentence, with the span scores from the place `first` on if that is given."""
-    total = 0.0
-    for places in memory_batches(model, list(map(len, sentences))):
-        batch = pad([sentences[place] for place in places], model.device)
-        if focus is None or first is None:
-            objective = model.objective(*batch)
-        else:
-            scores = focus.of([first + place for place in places]).to(model.device)
-            objective = model.objective(*batch, span_scores=scores)
-        total -= float(objective.sum())
-    return total / len(sentences)

@@ -156,7 +156,7 @@ def test_a_recipe_needs_teachers_and_a_file_that_exists(tmp_path):
 
 def test_the_default_recipe_is_whole():
     recipe = read_recipe(None, {"tokenise": None})
-    assert recipe.runs == 6
+    assert recipe.runs == 8
     for sentences in (1_000, 100_000):
         first, second = (each.with_seed(0) for each in recipe.for_text(sentences).teachers)
         assert (first.crossing_penalty, second.crossing_penalty) == (1, 0)
