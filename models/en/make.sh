@@ -3,7 +3,7 @@
 #
 #     models/en/make.sh DATA WORK
 #
-# DATA holds raw/en-speeches.prose.txt and en-craft, WORK gets the text and all grammars. About 40 minutes of one core.
+# DATA holds raw/en-speeches.prose.txt and en-craft, WORK gets the text and all grammars. About 50 minutes of one core.
 set -eu
 data=$1 work=$2
 here=$(dirname "$0")

@@ -78,7 +78,7 @@ def test_the_recipe_can_be_read():
     from ramify.lab.plan.recipe import read_recipe
 
     recipe = read_recipe(str(Path(bundle_model.MODELS) / "en" / "recipe.toml"), {})
-    assert recipe.runs == 5
+    assert recipe.runs == 6
     student = recipe.student.with_seed(0)
     assert (student.tokenise, student.punctuation) == ("penn", "penn")
     assert 2 * (student.vocabulary + 1) * student.preterminals < bundle_model.LARGEST
