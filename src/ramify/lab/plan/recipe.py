@@ -29,7 +29,7 @@ from ramify.lab.plan.toml_file import (
 from ramify.lab.results.schema import Group, Run, run_name
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
-from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
+from ramify.training.text_sizes import sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
 DECODERS = ("mbr",)
@@ -43,20 +43,16 @@ class Grammars:
     settings: dict[str, Any]
     """All but the seed, by name"""
     seeds: tuple[int, ...]
-    seeds_for_much_text: tuple[int, ...] = ()
-    """Added if there is much text"""
 
     def with_seed(self, seed: int) -> Settings:
         """The settings of one of them."""
         return load_settings(None, self.settings | {"seed": seed})
 
     def for_text(self, sentences: int) -> Grammars:
-        """With the sizes and seeds that suit this many training sentences, where nobody chose others."""
-        added = () if sentences < FEW_SENTENCES else self.seeds_for_much_text
+        """With the sizes that suit this many training sentences, where nobody chose others."""
         sized = load_settings(None, self.settings, sentences=sentences)
         names = sizes_for_text(sized.model, sentences).keys() - ({"batch_size"} if sized.batch_tokens else set())
-        settings = self.settings | {name: getattr(sized, name) for name in sorted(names)}
-        return Grammars(self.name, settings, self.seeds + added)
+        return replace(self, settings=self.settings | {name: getattr(sized, name) for name in sorted(names)})
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,6 @@ class GrammarTable(Struct):
     """A table [teachers.NAME] or [student], besides settings."""
 
     seeds: tuple[Seed, ...] = (0,)
-    seeds_for_much_text: tuple[Seed, ...] = ()
 
 
 def read_recipe(text: str | None, overrides: Mapping[str, Any]) -> Recipe:
@@ -154,7 +149,7 @@ def _grammars(name: str, content: object, where: str, common: dict[str, Any], ov
     for setting in ("focus", "focus_branching"):
         if name != "student" and setting in settings:
             raise RamifyError(f"{where}: {setting} applies only to the student; move it to [student].")
-    grammars = Grammars(name, settings, table.seeds, table.seeds_for_much_text)
+    grammars = Grammars(name, settings, table.seeds)
     with errors_located(where):
         grammars.with_seed(0)
     return grammars
