@@ -184,7 +184,7 @@ class Analysis:
 
     def as_record(self, with_posteriors: bool = False) -> dict[str, object]:
         """As JSON values: text, tokens and their offsets, tags, unknown words, constituents [i, j, label], log p(w),
-        p(constraints | w), the reason why there is no parse, and the heads of a lexicalised grammar.
+        p(constraints | w), the reason for a missing parse, and the heads of a lexicalised grammar.
         """
         parse = self.parse
         record: dict[str, object] = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ramify.corpus.sentence import Sentence
 from ramify.errors import RamifyError
+from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.failures import Failure
 from ramify.evaluation.spans import Spans
 from ramify.evaluation.tree_lookup import TreeLookup
@@ -25,6 +26,8 @@ from ramify.storage.ensemble_folder import checksum_of
 
 MemberInput = str | Path | TreeParser
 """A parser, a model folder, or a file of trees"""
+COMPARED_SENTENCES = 500
+"""Sentences on which members are compared, to find those that collapsed"""
 
 
 @dataclass(frozen=True)
@@ -122,3 +125,13 @@ def check_member(member: MemberInput) -> None:
     """Refuse a name that is neither a model nor a file of trees."""
     if not isinstance(member, TreeParser) and system_kind(str(member)) == "baseline":
         raise RamifyError(f"{member}: is neither a model folder nor a file of trees; check the name.")
+
+
+def collapsed_members(members: Sequence[Member], sentences: Sequence[Sentence]) -> dict[int, str]:
+    """The places of those that collapsed, with the reason, judged by their trees of some of the sentences."""
+    compared = sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
+    agreement = MemberAgreement([str(place) for place in range(len(members))])
+    for sentence, *views in zip(compared, *(member.views(compared) for member in members), strict=True):
+        if not any(view.failure for view in views):
+            agreement.add([view.spans for view in views], views[0].spans, len(sentence.words))
+    return {int(place): reason for place, reason in agreement.collapsed().items()}

@@ -30,16 +30,12 @@ from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
 from ramify.errors import RamifyWarning
-from ramify.evaluation.agreement import MemberAgreement
-from ramify.parser.ensemble_members import Member, ModelMember, table_of
+from ramify.parser.ensemble_members import Member, ModelMember, collapsed_members, table_of
 from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
 
 CLEAR_RATIO = 1.25
 """Trees branch to one side if the scores of the spans at that end of the sentences are this many times as high."""
-
-COMPARED_SENTENCES = 500
-"""Training sentences on which teachers are compared, to find those that collapsed"""
 
 OnTeacher = Callable[[int, int], None]
 """Called with the number of sentences that the teachers have parsed, and the number there are for all of them"""
@@ -147,16 +143,6 @@ def without_collapsed(teachers: Sequence[Member], sentences: Sequence[Sentence])
         warnings.warn(f"{models[place].name} does not teach, because {reason}.", RamifyWarning, stacklevel=2)
     left_out = [models[place] for place in collapsed]
     return [teacher for teacher in teachers if teacher not in left_out]
-
-
-def collapsed_members(members: Sequence[Member], sentences: Sequence[Sentence]) -> dict[int, str]:
-    """The places of those that collapsed, with the reason, judged by their trees of some of the sentences."""
-    compared = sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
-    agreement = MemberAgreement([str(place) for place in range(len(members))])
-    for sentence, *views in zip(compared, *(member.views(compared) for member in members), strict=True):
-        if not any(view.failure for view in views):
-            agreement.add([view.spans for view in views], views[0].spans, len(sentence.words))
-    return {int(place): reason for place, reason in agreement.collapsed().items()}
 
 
 @lru_cache(maxsize=512)

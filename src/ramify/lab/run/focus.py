@@ -25,12 +25,11 @@ from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment
 from ramify.lab.run.status import Status
 from ramify.lab.run.worker_process import Event, cores
-from ramify.parser.ensemble_members import Member, open_member
+from ramify.parser.ensemble_members import Member, collapsed_members, open_member
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.files import write_json
 from ramify.storage.model_files import checksum
 from ramify.training.data import prepare
-from ramify.training.focusing import collapsed_members
 
 RECIPE, MODEL = "recipe.json", "model"
 HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
