@@ -27,7 +27,7 @@ from ramify.storage.ensemble_folder import checksum_of
 MemberInput = str | Path | TreeParser
 """A parser, a model folder, or a file of trees"""
 COMPARED_SENTENCES = 500
-"""Sentences on which members are compared, to find those that collapsed"""
+"""Sentences that are parsed to find out which members collapsed and to which side trees branch"""
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,14 @@ def check_member(member: MemberInput) -> None:
         raise RamifyError(f"{member}: is neither a model folder nor a file of trees; check the name.")
 
 
+def some_of(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+    """About `COMPARED_SENTENCES` of them, evenly spread."""
+    return sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
+
+
 def collapsed_members(members: Sequence[Member], sentences: Sequence[Sentence]) -> dict[int, str]:
     """The places of those that collapsed, with the reason, judged by their trees of some of the sentences."""
-    compared = sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
+    compared = some_of(sentences)
     agreement = MemberAgreement([str(place) for place in range(len(members))])
     for sentence, *views in zip(compared, *(member.views(compared) for member in members), strict=True):
         if not any(view.failure for view in views):

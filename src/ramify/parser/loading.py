@@ -33,9 +33,11 @@ def load(folder: str | Path, device: str = "auto") -> Parser | Ensemble:
     from ramify.parser.ensemble import Ensemble
     from ramify.parser.ensemble_members import ModelMember
 
-    members, _ = read_ensemble(folder)
-    parsers = [ModelMember(load_single(each.folder, device), each.name, checksum_of(each.folder)) for each in members]
-    return Ensemble(parsers, [each.weight for each in members])
+    found = read_ensemble(folder)
+    members = [
+        ModelMember(load_single(each.folder, device), each.name, checksum_of(each.folder)) for each in found.members
+    ]
+    return Ensemble(members, [each.weight for each in found.members], branching=found.branching)
 
 
 def load_single(folder: str | Path, device: str = "auto") -> Parser:

@@ -97,7 +97,7 @@ def predict(
         in_log_space=in_log_space,
         agreement=None if agreement is None else agreement.as_record(),
         rule_cosine=parser.rule_cosine() if with_coverage else None,
-        options=_options(branching_prior),
+        options=_options(parser, branching_prior),
     )
 
 
@@ -125,9 +125,10 @@ def predict_heads(
         on_sentence()
     by_failure = group_by_reason(failures, (place + 1 for place in words.places))
     how = decoder if heads == "projective" else f"{decoder}, {heads}"
-    return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space, _options(branching_prior))
+    return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space, _options(parser, branching_prior))
 
 
-def _options(branching_prior: float) -> tuple[str, ...]:
+def _options(parser: TreeParser, branching_prior: float) -> tuple[str, ...]:
     """What a signature must say besides the decoder."""
-    return (f"branching prior {branching_prior:g}",) if branching_prior else ()
+    prior = (f"branching prior {branching_prior:g}",) if branching_prior else ()
+    return (*parser.decoding_options, *prior)

@@ -127,7 +127,7 @@ class System:
 
 def _config(path: Path, name: str) -> dict[str, Any]:
     """What is known of a model; of an ensemble only how it was made to read trees."""
-    return {"words": read_ensemble(path)[1], "ensemble": name} if is_ensemble(path) else read_config(path)
+    return {"words": read_ensemble(path).words, "ensemble": name} if is_ensemble(path) else read_config(path)
 
 
 def _config_of_rules(path: Path, name: str) -> dict[str, Any]:

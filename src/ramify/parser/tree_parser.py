@@ -83,6 +83,11 @@ class TreeParser(ABC):
     works_ahead: bool = False
     """Whether batches of sentences are parsed in other threads while earlier results are used"""
 
+    @property
+    def decoding_options(self) -> tuple[str, ...]:
+        """What the signature of a score must say about its decoding besides the decoder."""
+        return ()
+
     def analyse_many(
         self,
         sentences: Iterable[SentenceInput | Pause],

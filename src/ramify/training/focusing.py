@@ -7,9 +7,7 @@ of teachers whose tree has the span. Training with strength beta maximises
 
 which is the inside algorithm with span scores.
 
-Grammars learnt from raw text attach phrases too high: "(the man saw) (a dog)". `favour_branching` corrects this in the
-scores of the teachers. It adds a constant to the spans at that end of the sentence to which most of their trees branch,
-so the text decides whether this is the right or the left end.
+Teachers attach phrases too high; `favour_branching` corrects this in their scores (see `structures.branching`).
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
@@ -33,9 +31,7 @@ from ramify.errors import RamifyWarning
 from ramify.parser.ensemble_members import Member, ModelMember, collapsed_members, table_of
 from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
-
-CLEAR_RATIO = 1.25
-"""Trees branch to one side if the scores of the spans at that end of the sentences are this many times as high."""
+from ramify.structures.branching import Branching, Side, side_of
 
 OnTeacher = Callable[[int, int], None]
 """Called with the number of sentences that the teachers have parsed, and the number there are for all of them"""
@@ -55,36 +51,37 @@ class SpanScores:
         """Where the scores of each sentence begin, and where the last ones end."""
         return list(accumulate((N * (N - 1) // 2 for N in self.lengths), initial=0))
 
+    def table(self, place: int) -> NDArray[np.float32]:
+        """(N+1, N+1) the scores of one sentence; zero for what is not a span of two words or more."""
+        N = self.lengths[place]
+        table = np.zeros((N + 1, N + 1), np.float32)
+        table[np.triu_indices(N + 1, 2)] = self.values[self.starts[place] : self.starts[place + 1]]
+        return table
+
     def of(self, places: Sequence[int]) -> Tensor:
-        """(B, N+1, N+1) for sentences of at most N words; zero for what is not a span of two words or more."""
+        """(B, N+1, N+1) the tables of several sentences of at most N words."""
         N = max(self.lengths[place] for place in places)
         scores = np.zeros((len(places), N + 1, N + 1), np.float32)
-        for table, place in zip(scores, places, strict=True):
-            spans = np.triu_indices(self.lengths[place] + 1, 2)
-            table[spans] = self.values[self.starts[place] : self.starts[place + 1]]
+        for padded, place in zip(scores, places, strict=True):
+            table = self.table(place)
+            padded[: len(table), : len(table)] = table
         return torch.from_numpy(scores)
 
     @property
-    def branching(self) -> str | None:
-        """The side to which most trees branch, `right` or `left`; None if neither side is clear."""
-        left, right = 0.0, 0.0
-        for place, length in enumerate(self.lengths):
-            if length > 2:  # every sentence counts the same, or the few long ones would decide
-                scores = self.values[self.starts[place] : self.starts[place + 1]]
-                left += float(scores[_at_end(length, "left")[1:]].mean())
-                right += float(scores[_at_end(length, "right")[1:]].mean())
-        if max(left, right) < CLEAR_RATIO * min(left, right) or left == right:
-            return None
-        return "right" if right > left else "left"
+    def branching(self) -> Side | None:
+        """The side to which most trees branch; None if neither side is clear."""
+        return side_of(self.table(place) for place in range(len(self.lengths)))
 
-    def favour_branching(self, prior: float) -> SpanScores:
-        """With `prior` added to the spans that reach the end of their sentence to which most trees branch."""
+    def favour_branching(self, bonus: float) -> SpanScores:
+        """With `bonus` added to the spans at that end of the sentence to which most trees branch."""
         side = self.branching
-        if side is None or not prior:
+        if side is None or not bonus:
             return self
         values = self.values.copy()
         for place, length in enumerate(self.lengths):
-            values[self.starts[place] : self.starts[place + 1]][_at_end(length, side)] += prior
+            table = self.table(place)
+            Branching(side, bonus).add_to(table)
+            values[self.starts[place] : self.starts[place + 1]] = table[np.triu_indices(length + 1, 2)]
         return SpanScores(self.lengths, values)
 
     def save(self, folder: Path) -> None:
@@ -143,11 +140,3 @@ def without_collapsed(teachers: Sequence[Member], sentences: Sequence[Sentence])
         warnings.warn(f"{models[place].name} does not teach, because {reason}.", RamifyWarning, stacklevel=2)
     left_out = [models[place] for place in collapsed]
     return [teacher for teacher in teachers if teacher not in left_out]
-
-
-@lru_cache(maxsize=512)
-def _at_end(length: int, side: str) -> NDArray[np.int64]:
-    """Which scores of a sentence belong to spans at its left or right end, that of the whole sentence first."""
-    start, end = np.triu_indices(length + 1, 2)
-    at_end = np.flatnonzero(start == 0 if side == "left" else end == length)
-    return np.roll(at_end, 1) if side == "left" else at_end

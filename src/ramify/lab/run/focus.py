@@ -120,7 +120,7 @@ def _save_ensemble(planned: PlannedFocus) -> None:
 
     members = _final_members(planned)
     if is_ensemble(planned.model):
-        saved = [checksum(member.folder) for member in read_ensemble(planned.model)[0]]
+        saved = [checksum(member.folder) for member in read_ensemble(planned.model).members]
         if saved == [member.sha256 for member in members]:
             return
         raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
