@@ -85,6 +85,10 @@ def test_every_sentence_counts_the_same_for_the_side():
     assert side_of([long, short, short]) == "left"
     assert side_of([long, short]) is None
     assert side_of([np.zeros((3, 3))]) is None  # a sentence of two words has only one tree
+    three = np.zeros((4, 4))
+    three[0, 2] = 1
+    assert side_of([three]) == "left"
+    assert side_of([three, three, three, 0.9 * three[::-1, ::-1].T, three[::-1, ::-1].T, three[::-1, ::-1].T]) is None
 
 
 def test_a_saved_ensemble_keeps_the_bonus(folder, sentences, tmp_path):

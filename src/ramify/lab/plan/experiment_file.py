@@ -15,6 +15,7 @@ from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES, check_baseline
 from ramify.lab.plan.experiment import DataSet, Plan, data_sets, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
+    Bonus,
     Seed,
     SettingsTable,
     check_known,
@@ -67,10 +68,12 @@ class ModelTable(Struct):
 
 
 class AverageTable(Struct):
-    """A table [averages.NAME]: the models whose runs are averaged."""
+    """A table [averages.NAME]: the models whose runs are averaged, and how."""
 
     members: tuple[str, ...] = ()
     seeds: tuple[Seed, ...] = ()
+    branching: Bonus = 0.0
+    leave_out_collapsed: bool = False
 
 
 class GroupTable(Struct):
@@ -146,6 +149,9 @@ class _Model:
     """Empty for those of the group"""
     seeds_needed: tuple[int, ...] = ()
     """Of teachers or members; empty for their own seeds or, where they have none, all seeds of the experiment"""
+    branching: float = 0.0
+    """Of an average, like the next one"""
+    leave_out_collapsed: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -174,7 +180,14 @@ def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
             raise RamifyError(f"{path}: a model and an average are both called {name}; rename one of them.")
         if not average.members:
             raise RamifyError(f"{where}: has no members; name the models to average.")
-        found[name] = _Model({}, ("mbr",), members=average.members, seeds_needed=average.seeds)
+        found[name] = _Model(
+            {},
+            ("mbr",),
+            members=average.members,
+            seeds_needed=average.seeds,
+            branching=average.branching,
+            leave_out_collapsed=average.leave_out_collapsed,
+        )
     _check_teachers(path, found)
     return found
 
@@ -215,7 +228,7 @@ class _Groups:
             for seed in about.seeds_needed or self.models[needed].seeds or self.table.seeds
         ]
         if about.members:
-            return [planned_average(data, model, others, chosen)]
+            return [planned_average(data, model, others, about.branching, about.leave_out_collapsed)]
         settings_of_run = self.common | self.of_data[data] | about.settings
         with errors_located(f"{self.path}, model {model} on {data}"):
             settings = (_settings(settings_of_run | {"seed": seed}, chosen, others) for seed in about.seeds or seeds)

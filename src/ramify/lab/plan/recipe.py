@@ -1,4 +1,4 @@
-"""Teachers, students focused on them, further rounds, and the ensemble of the last students: from raw text to trees.
+"""Teachers, students focused on them, further rounds, and the ensemble of all grammars: from raw text to trees.
 
 A recipe is an experiment on one data set: each stage needs the runs of the stage before.
 """
@@ -17,6 +17,7 @@ from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan, begins_like_trees, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
+    Bonus,
     Seed,
     SettingsTable,
     check_name,
@@ -26,12 +27,14 @@ from ramify.lab.plan.toml_file import (
     read_toml,
     split_table,
 )
-from ramify.lab.results.schema import Group, Run, run_name
+from ramify.lab.results.schema import Group, Run
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
 from ramify.training.text_sizes import sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
+RESULT = "result"
+"""The average of all grammars"""
 DECODERS = ("mbr",)
 
 
@@ -63,6 +66,8 @@ class Recipe:
     student: Grammars
     rounds: int
     """How often students are trained; from the second round on the students of the round before are the teachers"""
+    branching: float
+    """Bonus of the result for spans at that end of the sentence to which its trees branch"""
 
     @property
     def runs(self) -> int:
@@ -72,7 +77,7 @@ class Recipe:
     def for_text(self, sentences: int) -> Recipe:
         """With the sizes that suit this many training sentences, where the recipe chooses none."""
         teachers = tuple(each.for_text(sentences) for each in self.teachers)
-        return Recipe(teachers, self.student.for_text(sentences), self.rounds)
+        return replace(self, teachers=teachers, student=self.student.for_text(sentences))
 
     def smaller(self, teachers: int, students: int, rounds: int, epochs: int) -> Recipe:
         """The same with fewer seeds and rounds, and at most this many epochs; a kind of teacher keeps one seed."""
@@ -82,7 +87,7 @@ class Recipe:
             return replace(grammars, settings=grammars.settings | {"epochs": chosen}, seeds=grammars.seeds[:seeds])
 
         kept = tuple(cut(each, max(1, teachers)) for each in self.teachers)
-        return Recipe(kept, cut(self.student, students), min(rounds, self.rounds))
+        return replace(self, teachers=kept, student=cut(self.student, students), rounds=min(rounds, self.rounds))
 
     def described(self) -> str:
         """In one line."""
@@ -95,13 +100,14 @@ class Recipe:
         """As JSON values, to be read by `recipe_from`."""
         teachers = {each.name: each.settings | {"seeds": list(each.seeds)} for each in self.teachers}
         student = self.student.settings | {"seeds": list(self.student.seeds)}
-        return {"rounds": self.rounds, "teachers": teachers, "student": student}
+        return {"rounds": self.rounds, "branching": self.branching, "teachers": teachers, "student": student}
 
 
 class RecipeTable(Struct):
     """The whole file."""
 
     rounds: Annotated[int, Meta(ge=1, le=10)] = 1
+    branching: Bonus = 0.0
     settings: SettingsTable = {}
     teachers: dict[str, Any] = {}
     student: SettingsTable = {}
@@ -134,7 +140,7 @@ def recipe_from(content: object, where: str, overrides: Mapping[str, Any]) -> Re
     student = _grammars("student", table.student, f"{where}, [student]", table.settings, chosen)
     if not FAMILIES[student.with_seed(0).model].takes_span_scores:
         raise RamifyError(f"{where}, [student]: {student.with_seed(0).model} cannot be focused; choose another family.")
-    return Recipe(teachers, student, table.rounds)
+    return Recipe(teachers, student, table.rounds, table.branching)
 
 
 def _grammars(name: str, content: object, where: str, common: dict[str, Any], overrides: dict[str, Any]) -> Grammars:
@@ -179,12 +185,10 @@ def plan_of(recipe: Recipe, data: DataSet) -> Plan:
         students = [planned_run(data.name, f"student-{number}", each, DECODERS, teachers) for each in settings]
         teachers = [run.name for run in students]
         runs += [*students, planned_average(data.name, f"students-{number}", teachers)]
+    # The first member labels the trees: a student, if it has not collapsed.
+    trained = [*teachers, *(run.name for run in runs if not run.members and run.name not in teachers)]
+    runs.append(planned_average(data.name, RESULT, trained, recipe.branching, leave_out_collapsed=True))
     seeds = dict.fromkeys(run.seed for run in runs if run.seed is not None)
     models = tuple(dict.fromkeys(run.model for run in runs))
     group = Group(PLAN_NAME, TITLE, (data.name,), models, tuple(seeds), tuple(runs))
     return Plan(PLAN_NAME, TITLE, {data.name: data}, (group,), ("left", "right") if data.is_scored else (), threads=1)
-
-
-def last_students(recipe: Recipe, data: DataSet) -> list[str]:
-    """The names of the runs whose average is the result."""
-    return [run_name(data.name, f"student-{recipe.rounds}", seed) for seed in recipe.student.seeds]
