@@ -15,7 +15,7 @@ from rich.console import Console
 
 from ramify.cli.common import Decoder, Device, Input, Model, app, notes
 from ramify.cli.line_output import print_lines
-from ramify.cli.parse import Overwrite, Split, Tokenise
+from ramify.cli.sentence_options import Overwrite, Split, Tokenise
 from ramify.errors import RamifyError
 from ramify.runtime.memory import importing
 from ramify.storage.files import locked_output, write_atomically

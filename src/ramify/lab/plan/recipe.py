@@ -30,7 +30,7 @@ from ramify.lab.plan.toml_file import (
 from ramify.lab.results.schema import Group, Run
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
-from ramify.training.text_sizes import sizes_for_text
+from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
 RESULT = "result"
@@ -46,16 +46,20 @@ class Grammars:
     settings: dict[str, Any]
     """All but the seed, by name"""
     seeds: tuple[int, ...]
+    seeds_for_much_text: tuple[int, ...] = ()
+    """Added if there is much text"""
 
     def with_seed(self, seed: int) -> Settings:
         """The settings of one of them."""
         return load_settings(None, self.settings | {"seed": seed})
 
     def for_text(self, sentences: int) -> Grammars:
-        """With the sizes that suit this many training sentences, where nobody chose others."""
+        """With the sizes and seeds that suit this many training sentences, where nobody chose others."""
+        added = () if sentences < FEW_SENTENCES else self.seeds_for_much_text
         sized = load_settings(None, self.settings, sentences=sentences)
         names = sizes_for_text(sized.model, sentences).keys() - ({"batch_size"} if sized.batch_tokens else set())
-        return replace(self, settings=self.settings | {name: getattr(sized, name) for name in sorted(names)})
+        settings = self.settings | {name: getattr(sized, name) for name in sorted(names)}
+        return Grammars(self.name, settings, self.seeds + added)
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,9 @@ class Recipe:
         return sum(len(each.seeds) for each in self.teachers) + self.rounds * len(self.student.seeds)
 
     def for_text(self, sentences: int) -> Recipe:
-        """With the sizes that suit this many training sentences, where the recipe chooses none."""
-        teachers = tuple(each.for_text(sentences) for each in self.teachers)
+        """With the sizes and seeds that suit this many training sentences, where the recipe chooses none."""
+        sized = (each.for_text(sentences) for each in self.teachers)
+        teachers = tuple(each for each in sized if each.seeds)
         return replace(self, teachers=teachers, student=self.student.for_text(sentences))
 
     def smaller(self, teachers: int, students: int, rounds: int, epochs: int) -> Recipe:
@@ -117,6 +122,7 @@ class GrammarTable(Struct):
     """A table [teachers.NAME] or [student], besides settings."""
 
     seeds: tuple[Seed, ...] = (0,)
+    seeds_for_much_text: tuple[Seed, ...] = ()
 
 
 def read_recipe(text: str | None, overrides: Mapping[str, Any]) -> Recipe:
@@ -148,14 +154,14 @@ def _grammars(name: str, content: object, where: str, common: dict[str, Any], ov
     if name.startswith("student") and name != "student":
         raise RamifyError(f"{where}: names that begin with student are reserved; choose another.")
     table, own = split_table(content, GrammarTable, where)
-    if not table.seeds:
+    if not table.seeds + table.seeds_for_much_text:
         raise RamifyError(f"{where}: seeds is empty; name at least one.")
     settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | overrides
     settings.pop("seed", None)
     for setting in ("focus", "focus_branching"):
         if name != "student" and setting in settings:
             raise RamifyError(f"{where}: {setting} applies only to the student; move it to [student].")
-    grammars = Grammars(name, settings, table.seeds)
+    grammars = Grammars(name, settings, table.seeds, table.seeds_for_much_text)
     with errors_located(where):
         grammars.with_seed(0)
     return grammars
