@@ -36,7 +36,7 @@ GROUPS = (
             "lab/report/test_published.py",
             "lab/report/test_sections.py",
             "lab/report/test_pages.py",
-            "lab/results/test_find_results.py",
+            "lab/results/test_collection.py",
             "lab/report/test_write_report.py",
         ),
         (

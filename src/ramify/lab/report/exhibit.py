@@ -1,4 +1,4 @@
-"""What the report shows: sections of exhibits, each a table, a figure or both, before they are HTML or Markdown."""
+"""What the report shows: exhibits, each a table, a figure or both, before they are HTML or Markdown."""
 
 from __future__ import annotations
 
@@ -136,15 +136,6 @@ class Exhibit:
     """Whether the table is also made for LaTeX; a long flat one is for programs"""
     name: str = ""
     """Of its files"""
-
-
-@dataclass(frozen=True)
-class Section:
-    """Exhibits under one heading."""
-
-    kind: str
-    """By which `texts.toml` has its title and what it is about"""
-    exhibits: list[Exhibit]
 
 
 def file_name(*parts: str) -> str:
