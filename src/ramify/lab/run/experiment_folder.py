@@ -53,8 +53,7 @@ def check_same(out: Path, plan: Plan) -> None:
         raise RamifyError(f"{out}: holds the experiment {before.name!r}; give another --out.")
     known = _known_data(before)
     for name, data in plan.data.items():
-        then = known.get(name)
-        if then is None:
+        if (then := known.get(name)) is None:
             continue
         if then.sha256 != data.checksums:
             raise RamifyError(f"{out}: was begun with other files of {name}; give the same ones, or another --out.")
@@ -94,9 +93,8 @@ def _known_data(plan: PlanRecord | None) -> dict[str, DataRecord]:
 
 
 def _check_same_run(folder: Path, run: Run, threads: int) -> None:
-    if run.settings is None:
-        return
-    if not os.path.exists(folder / CONFIG):  # noqa: PTH110, unlike a Path's it accepts a folder that cannot be read
+    # `os.path.exists`, unlike a Path's, accepts a folder that cannot be read.
+    if run.settings is None or not os.path.exists(folder / CONFIG):  # noqa: PTH110
         return
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -126,19 +124,16 @@ def epochs_done(run: Path) -> list[Epoch]:
 
 def result_of(out: Path, run: Run, decoder: str | None = None) -> Result | None:
     """The result of a run by a decoder, by default its first; None where there is none that can be read."""
-    return _result(result_file(out / run.path, decoder or run.decoders[0]))
+    with suppress(RecordError):
+        return read_record(result_file(out / run.path, decoder or run.decoders[0]), Result)
+    return None
 
 
 def baseline_of(out: Path, data: str, name: str) -> Result | None:
     """The result of a baseline; None where there is none that can be read."""
-    return _result(out / BASELINES / data / f"{name}.json")
-
-
-def _result(path: Path) -> Result | None:
-    try:
-        return read_record(path, Result)
-    except RecordError:
-        return None
+    with suppress(RecordError):
+        return read_record(out / BASELINES / data / f"{name}.json", Result)
+    return None
 
 
 def missing_decoders(out: Path, run: Run) -> tuple[str, ...]:
