@@ -183,20 +183,15 @@ class Page:
     def values(self) -> dict[str, Any]:
         """What the templates need."""
         exhibits = [e for of in self.sections.values() for e in of if e.table or e.name in self.drawings]
-        problems = [(problem.what, problem.where, problem.why) for problem in self.problems]
         counts = Counter(problem.what for problem in self.problems)
         return {
-            "title": self.title,
-            "summary": self.summary,
-            "remarks": self.remarks,
+            "page": self,
             "main": next((exhibit for exhibit in exhibits if exhibit.name in self.drawings), None),
             "sections": {kind: [e for e in of if e in exhibits] for kind, of in self.sections.items()},
-            "problems": Table(["what", "where", "why"], {"": [*problems]}),
+            "problems": Table(["what", "where", "why"], {"": [(p.what, p.where, p.why) for p in self.problems]}),
             "problem_counts": ", ".join(f"{count} {what}" for what, count in counts.items()),
-            "drawings": self.drawings,
             "footnotes": Footnotes(exhibits),
             "texts": texts(),
-            "results": len(self.results),
             "split": " and ".join(dict.fromkeys(result.split for result in self.results)),
             "version": VERSION,
         }

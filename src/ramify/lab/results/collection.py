@@ -143,12 +143,11 @@ class Collection:
     def units(self) -> list[Unit]:
         """What is drawn together; left out are units of whose results another unit has all."""
         found = [(group, data, self._drawn(group, data)) for group in self.groups for data in group.models]
-        kept: list[tuple[TableGroup, str, set[str]]] = []
+        kept: dict[frozenset[str], tuple[TableGroup, str]] = {}
         for group, data, results in found:
-            larger = any(results < others for _, _, others in found)
-            if results and not larger and all(results != others for _, _, others in kept):
-                kept.append((group, data, results))
-        datasets = [data for _, data, _ in kept]
+            if results and not any(results < others for _, _, others in found):
+                kept.setdefault(results, (group, data))
+        datasets = [data for _, data in kept.values()]
         return [
             Unit(
                 group,
@@ -157,7 +156,7 @@ class Collection:
                 data if datasets.count(data) == 1 else f"{data}, {group.title}",
                 data != datasets[0],
             )
-            for group, data, _ in kept
+            for group, data in kept.values()
         ]
 
     def units_with(self, details: Callable[[Result], object]) -> Iterator[tuple[Unit, dict[str, list[Result]]]]:
@@ -168,9 +167,9 @@ class Collection:
             if found:
                 yield unit, found
 
-    def _drawn(self, group: TableGroup, data: str) -> set[str]:
+    def _drawn(self, group: TableGroup, data: str) -> frozenset[str]:
         """The results of which details of a group are shown, by their files."""
-        return {result.path for model in group.models[data] for result in self.of(data, model, group)}
+        return frozenset(result.path for model in group.models[data] for result in self.of(data, model, group))
 
 
 def decoders_of(results: Iterable[Result]) -> list[str]:
