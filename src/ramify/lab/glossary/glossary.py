@@ -164,7 +164,8 @@ def _record(symbol: Nonterminal | Preterminal) -> dict[str, Any]:
     """As JSON values; its number says nothing outside of the model, and most grammars have no head words."""
     gold = "gold_labels" if isinstance(symbol, Nonterminal) else "gold_tags"
     # Probabilities to six digits; further ones differ from machine to machine.
-    record = json.loads(msgspec.json.encode(symbol), parse_float=lambda digits: round(float(digits), 6))
+    content = json.dumps(msgspec.to_builtins(symbol))
+    record = json.loads(content, parse_float=lambda digits: round(float(digits), 6))
     left_out = {"number"} if record.get("heads") else {"number", "heads", "dependents"}
     record |= {"share": symbol.share}
     return {gold if key == "gold" else key: value for key, value in record.items() if key not in left_out}
