@@ -14,7 +14,6 @@ from ramify.lab.plan.experiment import Plan
 from ramify.lab.results.result_paths import BASELINES, CONFIG, FAILED, METRICS, PLAN, result_file
 from ramify.lab.results.schema import (
     FORMAT,
-    DataRecord,
     Epoch,
     Failure,
     PlanRecord,
@@ -51,7 +50,7 @@ def check_same(out: Path, plan: Plan) -> None:
     before = _earlier_plan(out)
     if before is not None and before.name != plan.name:
         raise RamifyError(f"{out}: holds the experiment {before.name!r}; give another --out.")
-    known = _known_data(before)
+    known = before.known_data if before else {}
     for name, data in plan.data.items():
         if (then := known.get(name)) is None:
             continue
@@ -73,8 +72,8 @@ def check_same(out: Path, plan: Plan) -> None:
 
 def write_plan(out: Path, plan: Plan) -> None:
     """The plan, with what is known of the data of earlier plans: their results are still in the folder."""
-    known = _known_data(_earlier_plan(out))
-    earlier = {name: data for name, data in known.items() if name not in plan.data}
+    before = _earlier_plan(out)
+    earlier = {name: data for name, data in before.known_data.items() if name not in plan.data} if before else {}
     write_json(out / PLAN, as_record(msgspec.structs.replace(plan.as_record(), earlier_data=earlier)))
 
 
@@ -85,11 +84,6 @@ def _earlier_plan(out: Path) -> PlanRecord | None:
         return read_record(out / PLAN, PlanRecord)
     except RecordError as error:
         raise RamifyError(f"{out / PLAN}: {error.why}; begin another experiment with another --out.") from error
-
-
-def _known_data(plan: PlanRecord | None) -> dict[str, DataRecord]:
-    """All data sets that this plan or one before it had."""
-    return {} if plan is None else plan.earlier_data | plan.data
 
 
 def _check_same_run(folder: Path, run: Run, threads: int) -> None:
