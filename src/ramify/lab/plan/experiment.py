@@ -220,14 +220,5 @@ class Plan:
         """What is written before the first run begins; settings are only with the runs themselves."""
         groups = (replace(g, runs=tuple(replace(run, settings=None) for run in g.runs)) for g in self.groups)
         data = {name: data.as_record() for name, data in self.data.items()}
-        return PlanRecord(
-            FORMAT,
-            self.name,
-            self.title,
-            VERSION,
-            self.threads,
-            self.baselines,
-            data,
-            tuple(groups),
-            tuple(self.runs.values()),
-        )
+        facts = FORMAT, self.name, self.title, VERSION, self.threads, self.baselines
+        return PlanRecord(*facts, data, tuple(groups), tuple(self.runs.values()))

@@ -140,6 +140,11 @@ class PlanRecord(Struct, frozen=True, omit_defaults=True):
     earlier_data: dict[str, DataRecord] = {}
     """Data sets of earlier plans in this folder that this plan lacks"""
 
+    @property
+    def known_data(self) -> dict[str, DataRecord]:
+        """All data sets that this plan or one before it had."""
+        return self.earlier_data | self.data
+
 
 class Failure(Struct, frozen=True):
     """Why a run failed."""
