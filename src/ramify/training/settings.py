@@ -26,7 +26,7 @@ FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"
 """Settings that a resumed run may change; any other change would make it another run."""
 DEFAULT_BATCH = 8
 PUNCTUATION_PENALTY = 1.0
-"""In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees.md)"""
+"""In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees-results.md)"""
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: a larger one is a typing mistake."""
 MAX_BITS = 64
