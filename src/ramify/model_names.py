@@ -92,4 +92,6 @@ def check_model(path: Path) -> None:
         raise RamifyError(
             f"{path}: this model folder does not exist{_bundled(', and bundled models are ')}; check the name."
         )
-    raise RamifyError(f"{path}: this is not a model folder, because it has no {CONFIG}; check the name.")
+    raise RamifyError(
+        f"{path}: this is not a model folder, because it has no {CONFIG}; give a folder written by ramify train."
+    )

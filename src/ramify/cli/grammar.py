@@ -106,7 +106,10 @@ def _check_text_options(decoder: Decoder, kind: Input, tokenise: str | None, spl
 
 def _format_of(out: Path) -> Format:
     if out.suffix.lower() not in ENDINGS:
-        raise RamifyError(f"{out}: the ending shows no format; use one of {', '.join(ENDINGS)}, or give --format.")
+        raise RamifyError(
+            f"{out}: the format is not clear from this name; use a name that ends in one of {', '.join(ENDINGS)}, or "
+            "give --format."
+        )
     return ENDINGS[out.suffix.lower()]
 
 

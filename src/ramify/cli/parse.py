@@ -144,7 +144,10 @@ def parse(
     span posteriors. A sentence that cannot be derived, or is too long, gets a flat tree and is reported at the end.
     """
     if resume and decoder == "sample":
-        raise RamifyError("Samples depend on earlier sentences and cannot be resumed; leave out --resume.")
+        raise RamifyError(
+            "The decoder sample cannot be resumed, because its trees depend on the earlier sentences; leave out "
+            "--resume."
+        )
     if keep and format not in WITH_COLUMNS:
         raise RamifyError("--keep works only for formats with columns; add --format json or --format parquet.")
     _check_best(best, format, posteriors, branching_prior)

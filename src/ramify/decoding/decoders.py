@@ -63,25 +63,29 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: 
     if not isinstance(grammar, GenerativeModel):
         if decoder == BIASED and not (isinstance(grammar, DistanceModel) and BIASED in grammar.read_outs):
             raise RamifyError(
-                f"The decoder {BIASED} works only for prpn and on-lstm; use mbr for {type(grammar).__name__}."
+                f"The decoder {BIASED} works only for prpn and on-lstm, not for {type(grammar).__name__}; use the "
+                "decoder mbr."
             )
         if decoder not in ("mbr", BIASED):
-            raise RamifyError(f"The decoder {decoder} needs a grammar; use mbr for {type(grammar).__name__}.")
+            raise RamifyError(
+                f"The decoder {decoder} needs a grammar, but {type(grammar).__name__} has no rules; use the decoder "
+                "mbr."
+            )
         return
     if decoder == BIASED:
         raise RamifyError(
-            f"The decoder {BIASED} works only for models with distances between words; use mbr for a grammar."
+            f"The decoder {BIASED} works only for prpn and on-lstm, not for a grammar; use the decoder mbr."
         )
     n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
     if isinstance(grammar, LexicalisedGrammar) and decoder == "viterbi" and grammar.rank is not None:
         raise RamifyError(
-            "The best tree of a bilexical grammar needs a sum over the latent variable at every rule; use the "
-            "decoder mbr, or viterbi-rank."
+            "The most probable tree of this lexicalised grammar cannot be computed, because every rule is a sum over a "
+            "latent variable; use the decoder mbr, or viterbi-rank."
         )
     if decoder == "viterbi" and grammar.rank is not None and not grammar.is_simple and n * m * m > MOST_RULES:
         raise RamifyError(
-            f"The best parse of this grammar needs a dense tensor of {n} x {m} x {m} rules, more than {MOST_RULES:,} "
-            "numbers; use the decoder mbr, or viterbi-rank."
+            f"The most probable tree of this grammar needs its dense rule tensor of {n} x {m} x {m} numbers, more than "
+            f"the limit of {MOST_RULES:,}; use the decoder mbr, or viterbi-rank."
         )
     if decoder == "viterbi-rank" and grammar.rank is None:
         raise RamifyError("The decoder viterbi-rank works only for low-rank grammars; use viterbi for this one.")

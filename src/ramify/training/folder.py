@@ -57,15 +57,17 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
         config = read_config(out)
         settings = config.get("settings")
         if not isinstance(settings, dict):
-            raise RamifyError(f"{out / CONFIG}: the settings of the run are missing or invalid; start another run.")
+            raise RamifyError(
+                f"{out / CONFIG}: the settings of the run are missing or invalid, so it cannot be resumed; train again "
+                "in another folder."
+            )
         if config["words"] == LEARNT_FROM_TEXT:
             settings = {"min_count": 1, **settings}  # what it was before it was a setting
         return recorded_settings(settings)
     if not overwrite:
         raise RamifyError(
-            f"{out}: this folder is not empty; give another one, or use resume to continue the run in it, or "
-            "overwrite to "
-            "replace it."
+            f"{out}: this folder is not empty; give another one, or use resume to continue the run in it, or overwrite "
+            "to replace it."
         )
     return None
 
@@ -91,8 +93,7 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     if before.get("threads") != now["threads"] and now["settings"]["gradient_groups"] == 1:
         warnings.warn(
             f"the run started with {before.get('threads')} threads and continues with {now['threads']}, so the "
-            "result may "
-            "differ in its last bits.",
+            "result may differ in its last bits.",
             RamifyWarning,
             stacklevel=4,
         )

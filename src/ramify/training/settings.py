@@ -126,22 +126,32 @@ class Settings(ModelOptions):
             if value is not None and not 1 <= value <= LARGEST:
                 raise RamifyError(f"{name} is {value}, but must be between 1 and {LARGEST:,}.")
         if self.batch_tokens is not None and self.batch_size != DEFAULT_BATCH:
-            raise RamifyError("batch_size and batch_tokens exclude each other; give one of them.")
+            raise RamifyError(
+                "batch_size and batch_tokens exclude each other, because both set the size of a batch; give one of "
+                "them."
+            )
         if self.max_length < 2:
-            raise RamifyError(f"max_length is {self.max_length}, but a sentence with a tree has 2 words or more.")
+            raise RamifyError(f"max_length is {self.max_length}, but a tree needs at least 2 words; give 2 or more.")
         if self.curriculum is not None and self.curriculum < 2:
-            raise RamifyError(f"curriculum is {self.curriculum}, but a sentence with a tree has 2 words or more.")
+            raise RamifyError(f"curriculum is {self.curriculum}, but a tree needs at least 2 words; give 2 or more.")
         if self.compound and "compound" not in FAMILIES[self.model].option_names():
-            raise RamifyError(f"{self.model} has no compound version; leave out compound.")
+            families = ", ".join(name for name, family in FAMILIES.items() if "compound" in family.option_names())
+            raise RamifyError(
+                f"{self.model} has no compound version; leave out compound, or choose one of these families: "
+                f"{families}."
+            )
         if self.pre_norm and self.activation != "relu":
-            raise RamifyError("pre_norm always uses GELU; leave out activation.")
+            raise RamifyError(
+                f"With pre_norm the networks use GELU, so the activation {self.activation} would have no effect; leave "
+                "out activation, or pre_norm."
+            )
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
         if not 0 <= self.dropout < 1:
             raise RamifyError(f"dropout is {self.dropout}, but must be at least 0 and less than 1.")
         if self.dropout and not FAMILIES[self.model].allows_dropout:
-            raise RamifyError(f"{self.model} does not support dropout; leave it out.")
+            raise RamifyError(f"dropout is {self.dropout}, but {self.model} does not support dropout; leave it out.")
         _one_of("focus_on", self.focus_on, FOCUS_ON)
         if not 0 <= (self.focus or 0.0) < float("inf"):
             raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
@@ -152,7 +162,10 @@ class Settings(ModelOptions):
         if not 0 <= (self.punctuation_penalty or 0.0) < float("inf"):
             raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
         if self.punctuation_penalty and not _learns_trees_from_words(self.model):
-            raise RamifyError(f"{self.model} has no span scores to penalise; leave out punctuation_penalty.")
+            raise RamifyError(
+                f"punctuation_penalty is {self.punctuation_penalty}, but the loss of {self.model} has no scores of "
+                "spans that it could change; leave it out, or choose a PCFG."
+            )
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
@@ -210,6 +223,8 @@ TYPES: dict[str, type] = {
     "bool": bool,
 }
 """The types that settings have, by their annotations."""
+KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
+"""These types in words, for errors."""
 
 
 def named_settings() -> dict[str, Field[Any]]:
@@ -220,11 +235,14 @@ def named_settings() -> dict[str, Field[Any]]:
 def _converted(setting: Field[Any], value: Any, where: str) -> Any:
     expected = TYPES[str(setting.type)]
     if type(value) is int and value.bit_length() > MAX_BITS:
-        raise RamifyError(f"{where}: {setting.name} is a number of more than {MAX_BITS} bits; give a smaller one.")
+        raise RamifyError(
+            f"{where}: {setting.name} is a whole number of {value.bit_length():,} bits, but may have at most "
+            f"{MAX_BITS}; give a smaller one."
+        )
     if expected is float and type(value) is int:
         return float(value)
     if type(value) is not expected:
-        raise RamifyError(f"{where}: {setting.name} is {value!r}, but must be of type {expected.__name__}.")
+        raise RamifyError(f"{where}: {setting.name} is {value!r}, but must be {KINDS[expected]}; correct it.")
     return value
 
 
@@ -242,7 +260,8 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
         raise RamifyError(f"{file}: cannot be read as a TOML file of settings ({error}); correct it.") from error
     chosen = {name.replace("-", "_"): value for name, value in table.items()}
     if len(chosen) < len(table):
-        raise RamifyError(f"{file}: a setting is given twice, once with - and once with _; keep one.")
+        twice = next(name for name in table if "-" in name and name.replace("-", "_") in table)
+        raise RamifyError(f"{file}: the setting {twice} is given twice, with - and with _; keep one of the two.")
     return chosen
 
 
@@ -314,7 +333,9 @@ def _with(settings: Settings, chosen: dict[str, tuple[Any, str]]) -> Settings:
     model, _ = chosen.get("model", (settings.model, ""))
     if model in FAMILIES:
         if not isinstance(further, dict) or not further.keys() <= set(FAMILIES[model].option_names()):
-            raise RamifyError(f"further_options: {str(further)[:40]} are not options of {model}; remove them.")
+            raise RamifyError(
+                f"further_options: {str(further)[:40]} contains options that {model} does not have; remove them."
+            )
         further = dict(further)
         for name in [name for name in chosen if name not in known and name in FAMILIES[model].option_names()]:
             further[name] = chosen.pop(name)[0]
