@@ -52,7 +52,9 @@ def grammar(
     ] = None,
     symbols: Annotated[int, typer.Option(min=1, help="Number of symbols of each kind, the most used first.")] = 30,
     examples: Annotated[int, typer.Option(min=1, help="Typical phrases per nonterminal.")] = 10,
-    words: Annotated[int, typer.Option(min=1, help="First and last words; words per preterminal.")] = 8,
+    words: Annotated[
+        int, typer.Option(min=1, help="Number of first words, last words, and words per preterminal.")
+    ] = 8,
     rules: Annotated[int, typer.Option(min=1, help="Most probable rules per nonterminal.")] = 5,
     decoder: Decoder = DECODER,
     input: Input = INPUT,

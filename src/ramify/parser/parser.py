@@ -91,7 +91,7 @@ class Parser(TreeParser):
 
     @classmethod
     def of_stored(cls, stored: StoredModel, description: dict[str, Any]) -> Parser:
-        """From a trained model and everything that is saved with it."""
+        """A parser from a trained model and everything that is saved with it."""
         parser = cls(
             stored.model,
             stored.vocabulary,
@@ -104,7 +104,7 @@ class Parser(TreeParser):
 
     @classmethod
     def from_binary_grammar(cls, grammar: BinaryGrammar) -> Parser:
-        """For any grammar in Chomsky normal form, such as that of a treebank or of the built-in corpus.
+        """A parser for any grammar in Chomsky normal form, such as that of a treebank or of the built-in corpus.
 
         Unless it has rules for <unk>, a sentence with an unknown word has no derivation.
         """
@@ -134,7 +134,7 @@ class Parser(TreeParser):
 
     @property
     def grammar(self) -> Grammar:
-        """The same for a PCFG; an error for grammars whose rules depend on head words."""
+        """The model as a PCFG; an error for grammars whose rules depend on head words."""
         if not isinstance(self.generative, Grammar):
             raise RamifyError(
                 f"This operation needs one list of rules, but the rules of {type(self.model).__name__} depend on head "

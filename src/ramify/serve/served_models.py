@@ -1,4 +1,4 @@
-"""The models that a server has, by the names under which requests ask for them."""
+"""The models that a server has, by the names that requests use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused before training begins."""
+"""Checks before training begins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_storable(name: str, model: Model) -> None:
 
 
 def check_size(model: str, arguments: dict[str, Any]) -> None:
-    """Refuse a model whose parameters or tables alone are more than can be held, before any is allocated."""
+    """Refuse a model whose parameters or tables do not fit into memory, before any of them is allocated."""
     try:
         with only_shapes():
             empty = FAMILIES[model](**arguments)

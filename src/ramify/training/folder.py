@@ -39,7 +39,7 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
 
 
 def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | None:
-    """The same for a folder that is locked already."""
+    """As `check_folder`, for a folder that is already locked."""
     if resume and overwrite:
         raise RamifyError("A run is either resumed or overwritten; choose one of resume and overwrite.")
     if out.exists() and not out.is_dir():
@@ -116,7 +116,7 @@ class RunFolder:
         write_description(self.out, description, stored)
 
     def position(self, model: Model, learner: Learner) -> Position:
-        """Bring model and learner to where the last checkpoint is; the beginning if there is none."""
+        """Restore model and learner from the last checkpoint; without one, the run starts at the beginning."""
         return load_checkpoint(self.out, model, learner)
 
     def save(self, model: Model, learner: Learner, position: Position) -> None:
@@ -128,7 +128,7 @@ class RunFolder:
         return SpanScores.load(self.out, lengths) if (self.out / FOCUS).exists() else None
 
     def keep_span_scores(self, scores: SpanScores) -> None:
-        """So that a resumed run has the same ones, and needs no teachers."""
+        """Save the teachers' span scores, so that a resumed run has the same ones and does not need the teachers."""
         scores.save(self.out)
 
     def keep(self, stored: StoredModel) -> None:

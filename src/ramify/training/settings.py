@@ -1,4 +1,4 @@
-"""Every setting of a training run: typed, explained, checked once.
+"""Every setting of a training run, with its type and help; all of them are checked here.
 
 The command line is generated from this module, so it imports torch only when a grammar is built.
 """
@@ -30,7 +30,7 @@ PUNCTUATION_PENALTY = 1.0
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: a larger one is a typing mistake."""
 MAX_BITS = 64
-"""No setting is a whole number beyond these; Python could not even write one of thousands of digits in an error."""
+"""Larger whole numbers are refused; Python cannot even print one of thousands of digits in an error."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,11 @@ class Settings(ModelOptions):
     seed: int = setting(0, "Random seed; the same seed on the same machine gives the same model.")
     epochs: int = setting(10, "Passes through the training sentences.", by_text=True)
     batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.", by_text=True)
-    batch_tokens: int | None = setting(None, "Words per training step, instead of --batch-size \\[default: not used].")
+    batch_tokens: int | None = setting(
+        None, "Most words in a training step, instead of --batch-size \\[default: not used]."
+    )
     gradient_groups: int | None = setting(
-        None, "Groups of a batch whose gradients are summed in a fixed order \\[default: 1; under torchrun 4]."
+        None, "Parts of a batch whose gradients are added in a fixed order \\[default: 1; under torchrun 4]."
     )
     learning_rate: float = setting(0.002, "Learning rate of Adam.")
     decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
@@ -69,11 +71,11 @@ class Settings(ModelOptions):
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
     focus_branching: float = setting(
         0.0,
-        "Added to the teachers' mean posteriors of spans at that end of the sentence to which their trees branch.",
+        "Bonus in the teachers' mean posteriors for spans at the end of the sentence to which their trees branch.",
     )
     punctuation_penalty: float | None = setting(
         None,
-        "Penalty in training for constituents that cross punctuation \\[default: 1 for grammars, else 0].",
+        "Penalty in training, in nats, for constituents that cross punctuation \\[default: 1 for grammars, else 0].",
     )
     input: str = setting(
         "auto",
@@ -82,7 +84,11 @@ class Settings(ModelOptions):
     column: str | None = setting(
         None, "Column of jsonl or parquet data with text or lists of tokens \\[default: text]."
     )
-    words: str = setting("auto", "Which leaves of trees are words: auto, ptb, none, or the tags to remove.")
+    words: str = setting(
+        "auto",
+        "Which leaves of trees are words: auto; ptb (those with a word tag of the Penn Treebank); none (all, no tag is "
+        "removed); or the tags to remove.",
+    )
     tokenise: str = setting(
         "none", "Tokenise plain prose: a language (en, fr ... or xx for any), penn for English; none splits at spaces."
     )
@@ -272,12 +278,11 @@ def load_settings(
     preset: str | None = None,
     sentences: int | None = None,
 ) -> Settings:
-    """Defaults, those for a number of training `sentences`, those of the family, a preset by its name, the TOML file,
-    and `overrides` (None: not set).
+    """Settings from several sources, each of which takes precedence over the ones before it.
 
-    Each takes precedence over the ones before it.
-
-    The settings of an `earlier` run to be resumed take the place of the defaults and cannot be changed.
+    These are: general defaults, defaults for the number of training `sentences`, defaults of the family, a preset by
+    name, the TOML file `config`, and `overrides` (None: not set). The settings of an `earlier` run to be resumed
+    replace all defaults and cannot be changed.
     """
     chosen: dict[str, tuple[Any, str]] = {}
     """Value and where it comes from, by name"""
@@ -300,7 +305,7 @@ def load_settings(
 
 
 def recorded_settings(record: dict[str, Any]) -> Settings:
-    """The settings of an earlier run from its config; those that did not exist yet are as they were in effect."""
+    """The settings of an earlier run from its config; settings added since have the value that was then in effect."""
     known = {"gradient_groups": 1, "punctuation_penalty": 0.0, **record}
     if known.get("batch_tokens") is not None:
         known.pop("batch_size", None)  # which was recorded at its default
@@ -308,7 +313,7 @@ def recorded_settings(record: dict[str, Any]) -> Settings:
 
 
 def _family_defaults(chosen: dict[str, tuple[Any, str]], sentences: int | None) -> dict[str, tuple[Any, str]]:
-    """Those of the family that was chosen; a batch is measured in sentences or in words, not in both."""
+    """Defaults of the chosen family; a batch is measured in sentences or in words, not in both."""
     model, _ = chosen.get("model", (Settings.model, ""))
     defaults = {} if sentences is None else sizes_for_text(model, sentences)
     defaults |= FAMILIES[model].default_settings() if model in FAMILIES else {}
@@ -349,7 +354,7 @@ def _with(settings: Settings, chosen: dict[str, tuple[Any, str]]) -> Settings:
 
 
 def _check_options(settings: Settings, sources: dict[str, str]) -> None:
-    """Refuse options that the family does not have; at their defaults they say nothing, as in the config of a run."""
+    """Refuse options that the family does not have, unless they have their defaults, as in the config of a run."""
     for option in fields(ModelOptions):
         name = option.name
         if name not in sources or getattr(settings, name) == option.default:
