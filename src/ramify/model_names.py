@@ -64,7 +64,7 @@ def split_name(text: str) -> tuple[str, Path]:
 
 
 def system_kind(text: str) -> SystemKind:
-    """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
+    """A folder or a file of rules (`.pcfg`) is a model, any other file contains trees, and the rest are baselines."""
     from ramify.evaluation.baselines import BASELINES  # which few commands need
 
     path = split_name(text)[1]
@@ -85,11 +85,13 @@ def _bundled(before: str) -> str:
 
 
 def check_model(path: Path) -> None:
-    """Refuse what is neither a model folder nor a file, which may hold rules."""
+    """Refuse what is neither a model folder nor a file, which may contain rules."""
     if path.is_file() or (path / CONFIG).exists():
         return
     if not path.exists():
         raise RamifyError(
             f"{path}: this model folder does not exist{_bundled(', and bundled models are ')}; check the name."
         )
-    raise RamifyError(f"{path}: this is not a model folder, because it has no {CONFIG}; check the name.")
+    raise RamifyError(
+        f"{path}: this is not a model folder, because it has no {CONFIG}; give a folder written by ramify train."
+    )

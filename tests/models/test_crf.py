@@ -289,7 +289,7 @@ def test_a_student_can_teach_and_join_an_ensemble(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "crf learns from the trees of other parsers; give teachers"),
+        ([], "crf learns only from the trees of other parsers"),
         (["--teacher", "left.trees", "--focus", "1"], "leave out focus"),
         (["--teacher", "left.trees", "--preterminals", "3"], "crf has no option preterminals"),
         (["--teacher", "flat.trees"], "binary trees"),

@@ -224,7 +224,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a setting of another type": (
         writes("bad", "epochs = 'x'"),
         TRAIN.format("text") + " --config bad",
-        "bad: epochs is 'x', but must be of type",
+        "bad: epochs is 'x', but must be a whole number",
     ),
     "settings that are no TOML": (
         writes("bad", "= ="),

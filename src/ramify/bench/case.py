@@ -49,7 +49,7 @@ class Case:
             if (value := getattr(self, name)) is not None and value < 1:
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be at least 1.")
         if self.length < 2:
-            raise RamifyError(f"length is {self.length}, but a sentence with a tree has 2 words or more.")
+            raise RamifyError(f"length is {self.length}, but a tree needs at least 2 words; give 2 or more.")
 
     def grammar(self) -> GenerativeModel:
         """Newly initialised, always the same."""

@@ -60,7 +60,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """For all processes of a job but the first, which prints the same.
+    """Hide the output of all processes of a job but the first, which prints the same.
 
     After a wrong option the first process prints why and ends the job; only if it does not, this one does so.
     """

@@ -18,9 +18,9 @@ def bench(
     model: Annotated[str | None, typer.Option(help="Grammar family \\[default: tn-pcfg].")] = None,
     nonterminals: Annotated[int | None, typer.Option(help="\\[default: half of the preterminals]")] = None,
     preterminals: Annotated[int | None, typer.Option(help="\\[default: 60]")] = None,
-    rank: Annotated[int | None, typer.Option(help="\\[default: p if p > 200, else 200]")] = None,
+    rank: Annotated[int | None, typer.Option(help="\\[default: --preterminals if more than 200, else 200]")] = None,
     compound: Annotated[
-        bool, typer.Option("--compound", help="Compound grammar, with separate rules for every sentence.")
+        bool, typer.Option("--compound", help="Compound grammar: every sentence has its own rule probabilities.")
     ] = False,
     preset: Annotated[
         str | None, typer.Option(help="Preset of `ramify train`; the options above take precedence.")

@@ -69,7 +69,7 @@ Model = Annotated[
     typer.Option(
         "-m",
         "--model",
-        help="Model folder, written by `ramify train`, or the name of a bundled model.",
+        help="Model folder, written by `ramify train`; file of rules; or the name of a model (`ramify models`).",
         callback=_existing_model,
     ),
 ]
@@ -145,7 +145,8 @@ BranchingPrior = Annotated[
 Decoder = Annotated[
     Literal["mbr", "mbr-labelled", "viterbi", "viterbi-rank", "sample", "biased"],
     typer.Option(
-        help="mbr, mbr-labelled: most expected correct (labelled) brackets; viterbi: most probable tree; viterbi-rank: "
-        "the same with rank components; sample: random tree; biased: published read-out of prpn and on-lstm."
+        help="mbr, mbr-labelled: highest expected number of correct (labelled) brackets; viterbi: most probable tree; "
+        "viterbi-rank: the same with one rank component per rule; sample: tree drawn from the posterior; biased: "
+        "published read-out of prpn and on-lstm."
     ),
 ]

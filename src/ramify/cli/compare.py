@@ -30,9 +30,8 @@ def compare(
     systems: Annotated[
         list[str],
         typer.Argument(
-            help="Two systems: each a model folder, rule file (.pcfg), file of trees, or baseline. With -m or "
-            "--trees give "
-            "one, to compare with their average.",
+            help="Two systems: each a model folder, rule file (.pcfg), file of trees, or baseline. With -m or --trees "
+            "give only one; it is compared with their average.",
             callback=_existing_sides,
         ),
     ],
@@ -68,7 +67,7 @@ def compare(
         raise RamifyError(f"compare needs two systems, not {len(sides)}; an average of -m and --trees counts as one.")
     gold = gold_for(sides, trees, words, max_length)
     with progress_counter(notes, "sentences") as on_sentence:
-        # Of random trees the first draw: a test is between two lists of trees.
+        # For random trees only the first draw counts, because a test compares two lists of trees.
         first, second = (
             system.predictions(
                 gold,

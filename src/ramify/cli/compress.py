@@ -57,9 +57,9 @@ def compress(
     if has_trees and file is not None:
         f1 = [evaluate(each, file, with_coverage=False).scores.sentence_f1 for each in (parser, small)]
         lost = f1[0] - f1[1]
-        lines.append(f"S-F1 on {file} is {f1[1]:.2f}, and {f1[0]:.2f} of the first.")
+        lines.append(f"S-F1 on {file} is {f1[1]:.2f}, compared with {f1[0]:.2f} for the original model.")
     if lost > MAX_LOSS or (not has_trees and found.f1 < MIN_F1):
-        lines.append("The trees differ more than they should; keep the first model.")
+        lines.append("Compression changed the trees too much; use the original model.")
     for line in lines:
         notes.print(line, highlight=False, markup=False, soft_wrap=True)
 

@@ -34,7 +34,7 @@ def ensemble(
     branching: Annotated[
         float,
         typer.Option(
-            help="Bonus for spans at that end of the sentence to which the trees of FILE branch; 0.3 is a good value."
+            help="Bonus for spans at the end of the sentence to which the trees of FILE branch; 0.3 is a good value."
         ),
     ] = 0.0,
     input: Input = "auto",

@@ -24,7 +24,13 @@ GoldOfEither = Annotated[Path, typer.Argument(help="Gold trees, or CoNLL-U to sc
 Counting = Annotated[
     Convention, typer.Option(help="Scoring convention: remove all spans over the whole sentence (tn), or one (kim).")
 ]
-Words = Annotated[str, typer.Option(help="Which leaves are words: auto, ptb, none, or the tags to remove.")]
+Words = Annotated[
+    str,
+    typer.Option(
+        help="Which leaves are words: auto; ptb (those with a word tag of the Penn Treebank); none (all, no tag is "
+        "removed); or the tags to remove."
+    ),
+]
 MaxLength = Annotated[int | None, typer.Option(min=2, help="Score only sentences of at most this many words.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print all results as JSON, one line per row.")]
 

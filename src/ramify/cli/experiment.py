@@ -89,8 +89,8 @@ def experiment(
     failed = [status.name for status in statuses if status.state == "failed"]
     if failed:
         notes.print(
-            f"{len(failed)} of {len(statuses)} failed: {', '.join(failed)}. Why is in their failed.json; the same "
-            "command tries them again.",
+            f"{len(failed)} of {len(statuses)} runs failed: {', '.join(failed)}. The file failed.json of each run "
+            "gives the reason; the same command tries them again.",
             markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
         raise typer.Exit(1)
@@ -105,7 +105,7 @@ def _data_paths(options: list[str]) -> dict[str, str]:
     for text in options:
         name, sign, folder = text.partition("=")
         if not (name and sign and folder):
-            raise RamifyError(f"--data {text}: must be NAME=FOLDER.")
+            raise RamifyError(f"--data {text}: the name or the folder is missing; write it as NAME=FOLDER.")
         if name in places:
             raise RamifyError(f"--data {name} is given twice; keep one.")
         places[name] = folder

@@ -52,7 +52,9 @@ def grammar(
     ] = None,
     symbols: Annotated[int, typer.Option(min=1, help="Number of symbols of each kind, the most used first.")] = 30,
     examples: Annotated[int, typer.Option(min=1, help="Typical phrases per nonterminal.")] = 10,
-    words: Annotated[int, typer.Option(min=1, help="First and last words; words per preterminal.")] = 8,
+    words: Annotated[
+        int, typer.Option(min=1, help="Number of first words, last words, and words per preterminal.")
+    ] = 8,
     rules: Annotated[int, typer.Option(min=1, help="Most probable rules per nonterminal.")] = 5,
     decoder: Decoder = DECODER,
     input: Input = INPUT,
@@ -106,7 +108,10 @@ def _check_text_options(decoder: Decoder, kind: Input, tokenise: str | None, spl
 
 def _format_of(out: Path) -> Format:
     if out.suffix.lower() not in ENDINGS:
-        raise RamifyError(f"{out}: the ending shows no format; use one of {', '.join(ENDINGS)}, or give --format.")
+        raise RamifyError(
+            f"{out}: the format is not clear from this name; use a name that ends in one of {', '.join(ENDINGS)}, or "
+            "give --format."
+        )
     return ENDINGS[out.suffix.lower()]
 
 

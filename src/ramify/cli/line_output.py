@@ -29,8 +29,8 @@ class LineOutput:
 
     An `out` that ends in `.gz` is compressed.
 
-    To be used in a `with` block, within which no other process writes to `out`. `made_with` gives what the lines
-    depend on; it is kept in `out.partial.json`, so that a run with something else does not resume them.
+    Use it in a `with` block, within which no other process writes to `out`. `made_with` gives what the lines depend on;
+    it is kept in `out.partial.json`, so that a run with another model or other options does not resume them.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LineOutput:
             raise RamifyError("Only formats with one line per sentence can be resumed; choose another --format.")
         self.out = None if out is None else output_path(out, overwrite)
         self.lines_done = 0
-        """Whole lines that an earlier run left, a multiple of what the parser reads at once"""
+        """Complete lines from an earlier run, a multiple of what the parser reads at once"""
         self._compressed = self.out is not None and self.out.suffix == ".gz"
         self._resume, self._overwrite, self._find_made_with = resume, overwrite, made_with
         self._open = ExitStack()
@@ -95,7 +95,7 @@ class LineOutput:
         return self.out is not None or not sys.stdout.isatty()
 
     def write(self, lines: Iterable[str]) -> None:
-        """All of them, each as soon as it is there."""
+        """Write all lines, each as soon as it is available."""
         if self.out is None:
             print_lines(lines)
             return
@@ -147,7 +147,7 @@ def _whole_groups(handle: BinaryIO, size: int) -> tuple[int, int]:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """To standard output, each as soon as it is there.
+    """Print lines to standard output, each as soon as it is available.
 
     A file or a pipe gets the bytes that `--out` would write, including every character. On a terminal, characters that
     it would interpret are replaced.
@@ -197,7 +197,7 @@ class _StandardError(io.FileIO):
 def watch_standard_output() -> None:
     """Handle a closed pipe or a full disk in one place, whichever library prints."""
     for number in (number for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)) if stream is None):
-        # Closed: else the next file to be open_input would get the number, and what is printed.
+        # The stream is closed: the next file to be opened would get its number, and whatever is printed.
         os.dup2(os.open(os.devnull, os.O_RDONLY), number)
     if sys.stderr is sys.__stderr__ and sys.stderr is not None and not sys.stderr.isatty():
         notes = io.BufferedWriter(_StandardError(2, "w", closefd=False))

@@ -47,8 +47,8 @@ BlockSize = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="With --engine ray: rows that are parsed, and after a failure repeated, together; a multiple of 1,024, or "
-        "of 8,192 for Parquet output. \\[default: 8192]",
+        help="With --engine ray: rows per block, the unit that a worker parses and repeats after a failure; a multiple "
+        "of 1,024, or of 8,192 for Parquet output. \\[default: 8192]",
         show_default=False,
     ),
 ]  # fmt: skip

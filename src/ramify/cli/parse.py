@@ -64,7 +64,7 @@ Constraints = Annotated[
     ),
 ]
 FEW_WORDS = 100
-"""Fewer are parsed in less time than it takes to load the compiled loops"""
+"""Fewer words are parsed in less time than it takes to load the compiled loops"""
 WITHOUT_NUMBERS = ("brackets", "pretty", "conllu", "forest", "qtree")
 """Formats that show no probability unless posteriors are requested"""
 BEST = ("brackets", "json", "pretty", "spans")
@@ -76,7 +76,8 @@ Best = Annotated[
     typer.Option(
         min=1,
         metavar="K",
-        help="The K most probable labelled trees of each sentence, with p(tree | sentence) and log p(tree, sentence).",
+        help="Print the K most probable labelled trees of each sentence, with p(tree | sentence) and log p(tree, "
+        "sentence).",
     ),
 ]
 Keep = Annotated[
@@ -107,12 +108,14 @@ def parse(
     layout: Annotated[
         Literal["auto", "horizontal", "vertical"],
         typer.Option(
-            help="For svg and html: words on one line, or one word per line. auto: horizontal, but vertical in "
-            "html for "
-            "sentences of more than 25 words."
+            help="For svg and html: words on one line, or one word per line. auto: horizontal, but vertical in html "
+            "for sentences of more than 25 words."
         ),
     ] = "auto",
-    posteriors: Annotated[bool, typer.Option("--posteriors", help="Add probabilities.")] = False,
+    posteriors: Annotated[
+        bool,
+        typer.Option("--posteriors", help="Add the probability of each label and tag and, in JSON, of every span."),
+    ] = False,
     decoder: Decoder = "mbr",
     best: Best = None,
     branching_prior: BranchingPrior = 0.0,
@@ -144,7 +147,10 @@ def parse(
     span posteriors. A sentence that cannot be derived, or is too long, gets a flat tree and is reported at the end.
     """
     if resume and decoder == "sample":
-        raise RamifyError("Samples depend on earlier sentences and cannot be resumed; leave out --resume.")
+        raise RamifyError(
+            "The decoder sample cannot be resumed, because its trees depend on the earlier sentences; leave out "
+            "--resume."
+        )
     if keep and format not in WITH_COLUMNS:
         raise RamifyError("--keep works only for formats with columns; add --format json or --format parquet.")
     _check_best(best, format, posteriors, branching_prior)
@@ -240,7 +246,7 @@ def _check_best(best: int | None, format: str, posteriors: bool, branching_prior
 
 
 def _made_of(constraints: str | None) -> str | None:
-    """The checksum of a file of constraints, which is refused if it does not exist; another kind as it is."""
+    """The checksum of a file of constraints, which must exist; `inline` and `punctuation` as they are."""
     from ramify.storage.model_files import checksum
 
     if constraints in (None, INLINE, PUNCTUATION):

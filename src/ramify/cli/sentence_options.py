@@ -67,7 +67,7 @@ def check_apart(file: Path, out: Path | None) -> None:
 
 
 def show_lines(*lines: str) -> None:
-    """On standard error, where results do not go."""
+    """Print lines on standard error, apart from the results."""
     for line in lines:
         notes.print(line, highlight=False, markup=False, soft_wrap=True)
 
@@ -129,7 +129,7 @@ def open_sentences(
 def _remaining(
     stream: Iterable[Sentence | Pause], source: str, output: LineOutput | WholeFiles
 ) -> Iterator[Sentence | Pause]:
-    """Without the sentences that were done before; nobody waits for the lines of a file, so it gets no pauses."""
+    """The sentences that are still to be done; pauses are left out for a file, because nobody waits for its lines."""
     from ramify.corpus.streaming import Pause
 
     items, done = iter(stream), output.lines_done

@@ -20,7 +20,7 @@ WHOLE_FILES = ("parquet", "brat")
 class WholeFiles:
     """Analyses to the file `out` in one of these formats; for brat, the text is written next to it.
 
-    To be used in a `with` block, within which no other process writes to `out`, in the place of `LineOutput`.
+    Replaces `LineOutput`: use it in a `with` block, within which no other process writes to `out`.
     """
 
     lines_done = 0
@@ -68,7 +68,7 @@ class WholeFiles:
         self._open.close()
 
     def write(self, analyses: Iterable[Analysis]) -> None:
-        """All of them; files appear when everything is written."""
+        """Write all analyses; the files appear when everything is written."""
         try:
             self._write_parquet(analyses) if self._format == "parquet" else self._write_brat(analyses)
         except Stopped as stop:

@@ -61,7 +61,10 @@ class WordRule:
             return ALL_WORDS
         for tag in sorted(tags):
             if _COMMA_LIST.search(tag):
-                raise RamifyError(f"The tags to remove, {tag[:40]!r}, must be separated by spaces, not by commas.")
+                raise RamifyError(
+                    f"The rule for words contains {tag[:40]!r}, but its tags must be separated by spaces; replace each "
+                    "comma by a space."
+                )
         return cls(removed=frozenset(tags))
 
     def __str__(self) -> str:

@@ -118,7 +118,7 @@ def _after_tree(text: str) -> str | None:
 
 
 def warn_about_tree(line: str, where: str) -> bool:
-    """Warn if a line of text is a whole bracketed tree; whether it is one."""
+    """Warn if a line of text is a whole bracketed tree; returns whether it is one."""
     text = line.strip()
     found = text.startswith("(") and guess_kind(text.encode()) == "brackets" and _after_tree(text) == ""
     if found:

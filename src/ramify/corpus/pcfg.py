@@ -66,7 +66,8 @@ class BinaryGrammar:
         for symbol, choice in self._choices.items():
             if len(set(choice.options)) < len(choice.options):
                 raise RamifyError(
-                    f"A rule of {shortened(symbol)} is given twice; merge the two and add their probabilities."
+                    f"One of the rules of {shortened(symbol)} is given twice; write it once, with the sum of the two "
+                    "probabilities."
                 )
         for symbol, probabilities in _by_left_side(self.binary, self.lexical).items():
             _check_sums(f"the rules of {shortened(symbol)}", probabilities)

@@ -51,7 +51,8 @@ class Punctuation:
 
     @classmethod
     def named(cls, name: str) -> Punctuation:
-        """By its name in the settings; `penn` removes currency signs too, as by the tags of the Penn Treebank."""
+        """The rule with this name in the settings; `penn` removes currency signs too, as the tags of the Penn "
+        "Treebank do."""
         return cls(also=CURRENCY if name == "penn" else frozenset(), keep=name == "keep")
 
     @classmethod

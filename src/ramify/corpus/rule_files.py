@@ -84,13 +84,17 @@ def _quoted(word: str) -> str:
     return f"{quote}{word}{quote}"
 
 
+def _unreadable(path: Path, error: Exception) -> RamifyError:
+    return RamifyError(f"{path}: cannot be read as text ({error}); give a model folder, or a UTF-8 file of rules.")
+
+
 def read_about(path: Path) -> dict[str, Any]:
     """What `write_rules` wrote about the grammar; empty for a file from another source."""
     try:
         with path.open(encoding="utf-8") as handle:
             line = handle.readline(LONGEST_HEADER)
     except (OSError, UnicodeDecodeError) as error:
-        raise RamifyError(f"{path}: cannot be read as text ({error}).") from error
+        raise _unreadable(path, error) from error
     if not line.startswith(_HEADER):
         return {}
     try:
@@ -109,7 +113,7 @@ def read_rules(path: Path) -> BinaryGrammar:
     try:
         grammar = nltk.PCFG.fromstring(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise RamifyError(f"{path}: cannot be read as text ({error}).") from error
+        raise _unreadable(path, error) from error
     except (ValueError, IndexError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise RamifyError(f"{path}: is not a grammar in NLTK's notation ({reason}); correct the rule.") from error

@@ -24,7 +24,7 @@ WINDOW = 1024
 
 
 class Pause:
-    """Marks a place in a stream where no further sentence is ready, so that earlier results should be delivered."""
+    """A place in a stream where no further sentence is ready yet, so earlier results should be delivered."""
 
 
 PAUSE = Pause()

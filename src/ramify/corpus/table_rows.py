@@ -90,7 +90,7 @@ class RowCount:
             self.named.append(where)
 
     def add_all(self, other: RowCount) -> None:
-        """Those of another part of the same table, which comes after this one."""
+        """Add the counts of the next part of the same table."""
         self.empty += other.empty
         self.named = [*self.named, *other.named][:MAX_NAMED]
 

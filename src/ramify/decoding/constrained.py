@@ -26,7 +26,7 @@ class Forbidden:
 
     @classmethod
     def of(cls, tables: Sequence[NDArray[np.bool_] | None], longest: int, device: torch.device) -> Forbidden | None:
-        """From a table for each sentence, None where it has no constraints; None where no sentence has any."""
+        """From one table per sentence, or None for a sentence without constraints; None if no sentence has any."""
         mask = torch.zeros(len(tables), longest + 1, longest + 1, dtype=torch.bool)
         places = []
         for place, table in enumerate(tables):
@@ -43,7 +43,7 @@ class Forbidden:
         """
         places = list(self.places)
         of_all, _ = reliable_log_partition(unconstrained.select(places))
-        # Rounding may leave constraints that hold anyway with more than all of the probability.
+        # If the constraints hold in all trees, rounding may give them a probability above 1.
         log_p = (found.log_partition[places].double() - of_all).clamp(max=0)
         found.log_partition[places] = of_all.to(found.log_partition.dtype)
         derived = (of_all > -torch.inf).tolist()

@@ -54,7 +54,7 @@ class Decoded:
 
 
 def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: float = 0.0) -> None:
-    """Refuse a decoder that is unknown or that this model cannot have."""
+    """Refuse a decoder that is unknown or does not work with this model."""
     check_prior(decoder, branching_prior)
     if decoder not in DECODERS:
         raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
@@ -63,32 +63,36 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: 
     if not isinstance(grammar, GenerativeModel):
         if decoder == BIASED and not (isinstance(grammar, DistanceModel) and BIASED in grammar.read_outs):
             raise RamifyError(
-                f"The decoder {BIASED} works only for prpn and on-lstm; use mbr for {type(grammar).__name__}."
+                f"The decoder {BIASED} works only for prpn and on-lstm, not for {type(grammar).__name__}; use the "
+                "decoder mbr."
             )
         if decoder not in ("mbr", BIASED):
-            raise RamifyError(f"The decoder {decoder} needs a grammar; use mbr for {type(grammar).__name__}.")
+            raise RamifyError(
+                f"The decoder {decoder} needs a grammar, but {type(grammar).__name__} has no rules; use the decoder "
+                "mbr."
+            )
         return
     if decoder == BIASED:
         raise RamifyError(
-            f"The decoder {BIASED} works only for models with distances between words; use mbr for a grammar."
+            f"The decoder {BIASED} works only for prpn and on-lstm, not for a grammar; use the decoder mbr."
         )
     n, m = grammar.nonterminals, grammar.nonterminals + grammar.preterminals
     if isinstance(grammar, LexicalisedGrammar) and decoder == "viterbi" and grammar.rank is not None:
         raise RamifyError(
-            "The best tree of a bilexical grammar needs a sum over the latent variable at every rule; use the "
-            "decoder mbr, or viterbi-rank."
+            "The most probable tree of this lexicalised grammar cannot be computed, because every rule is a sum over a "
+            "latent variable; use the decoder mbr, or viterbi-rank."
         )
     if decoder == "viterbi" and grammar.rank is not None and not grammar.is_simple and n * m * m > MOST_RULES:
         raise RamifyError(
-            f"The best parse of this grammar needs a dense tensor of {n} x {m} x {m} rules, more than {MOST_RULES:,} "
-            "numbers; use the decoder mbr, or viterbi-rank."
+            f"The most probable tree of this grammar needs its dense rule tensor of {n} x {m} x {m} numbers, more than "
+            f"the limit of {MOST_RULES:,}; use the decoder mbr, or viterbi-rank."
         )
     if decoder == "viterbi-rank" and grammar.rank is None:
         raise RamifyError("The decoder viterbi-rank works only for low-rank grammars; use viterbi for this one.")
 
 
 def check_prior(decoder: str, branching_prior: float) -> None:
-    """Refuse a branching prior that is not a number, or for a decoder that has no use for it."""
+    """Refuse a branching prior that is not finite, or that the decoder does not support."""
     if not math.isfinite(branching_prior):
         raise RamifyError(f"branching_prior is {branching_prior}, but must be a finite number.")
     if branching_prior and decoder not in BY_POSTERIORS:
@@ -110,9 +114,9 @@ def decode(
 ) -> list[Decoded]:
     """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled.
 
-    No parse has a forbidden span. The posteriors of a grammar, those of arcs too, are given that; log p(w) is not.
-    `heads` says how heads are found from arc posteriors, where the model has these; a sampled or best tree of a
-    lexicalised grammar has its own.
+    No parse has a forbidden span. The posteriors of a grammar, including those of arcs, are conditioned on this;
+    log p(w) is not. `heads` says how heads are found from arc posteriors, if the model has these; a sampled or most
+    probable tree of a lexicalised grammar comes with its heads.
     """
     if not isinstance(grammar, GenerativeModel):
         if decoder == BIASED:
@@ -179,8 +183,9 @@ def _trees(pcfg: PCFG | LexicalisedPCFG, decoder: str, seeds: Sequence[tuple[int
 def labels_of_trees(
     grammar: GenerativeModel, word_ids: Tensor, lengths: Tensor, trees: Sequence[NDArray[np.int32]]
 ) -> list[Decoded]:
-    """Given trees of a batch of sentences (B, N) with the most probable label of each span, given the tree, and tag of
-    each word; posteriors are those given the tree.
+    """Trees of a batch of sentences (B, N), with the most probable label of each span and tag of each word.
+
+    Labels, tags and posteriors are conditioned on the tree.
     """
     pcfg, cost = grammar.with_cost(word_ids, lengths)
     found, in_log_space = _marginals(pcfg.forbid(spans_not_in(trees, pcfg.longest)))

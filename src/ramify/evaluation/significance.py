@@ -39,7 +39,10 @@ def compare_f1(
 ) -> Comparison:
     """Paired bootstrap (Efron and Tibshirani 1993) and permutation test of two systems' F1, (sentences,) each."""
     if samples < 1 or seed < 0:
-        raise RamifyError(f"samples is {samples} and seed {seed}, but must be at least 1 and 0.")
+        raise RamifyError(
+            f"samples is {samples} and seed is {seed}, but samples must be at least 1 and seed at least 0; correct "
+            "them."
+        )
     if len(first) != len(second) or not len(first):
         raise RamifyError(
             f"One system has {len(first)} scored sentences, the other {len(second)}; score the same sentences."

@@ -102,15 +102,15 @@ class Model(nn.Module, ABC):
         return {}
 
     def label_names(self) -> tuple[str, ...]:
-        """Names of the symbols over spans, by number; one for models without labels."""
+        """Names of the labels of spans, by number; a single name for models without labels."""
         return ("X",)
 
     def tag_names(self) -> tuple[str, ...]:
-        """Names of the symbols over words, by number; one for models without tags."""
+        """Names of the tags of words, by number; a single name for models without tags."""
         return (UNTAGGED,)
 
     def draws(self) -> bool:
-        """Whether a training step needs noise even without dropout."""
+        """Whether a training step needs random numbers even without dropout."""
         return False
 
     def for_parsing(self) -> Model:
@@ -122,7 +122,7 @@ class Model(nn.Module, ABC):
         return 16 * (length + 1) ** 2
 
     def working_bytes(self, lengths: Sequence[int]) -> int:
-        """Roughly what parsing a batch of sentences of these lengths takes at its peak, besides the results."""
+        """Roughly the peak memory for parsing a batch of sentences of these lengths, without the results."""
         return 4 * len(lengths) * self.numbers_per_sentence(max(lengths))
 
     def expected_seconds(self, length: int) -> float:

@@ -50,7 +50,7 @@ def check_tables_fit(grammar: Model, where: str = "") -> None:
 
 
 def fits(grammar: Model, length: int) -> bool:
-    """Whether the charts of a sentence are no larger than the free memory."""
+    """Whether the charts of a sentence fit into the free memory."""
     needed = chart_bytes(grammar, length)
     return needed <= CHART_BYTES or needed <= psutil.virtual_memory().available
 

@@ -148,5 +148,8 @@ def mean_posteriors(span_scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tenso
     posteriors = scores / torch.where(is_taught, whole, 1)[:, None, None]
     spans = lengths - 1
     if bool((is_taught & ((posteriors.sum((1, 2)) - spans).abs() > BINARY_TOLERANCE * spans)).any()):
-        raise RamifyError("A crf learns from binary trees, but a teacher has other trees; give binary ones.")
+        raise RamifyError(
+            "crf learns only from binary trees, but a teacher has trees that are not binary; leave out this teacher, "
+            "or make its trees binary."
+        )
     return posteriors, is_taught

@@ -69,6 +69,6 @@ def delexicalise(grammar: LexicalisedGrammar) -> Delexicalised:
 
 
 def _shares(counts: Tensor) -> Tensor:
-    """Counts (q, k) as parts of one in each column; equal ones where a symbol is never used."""
+    """Counts (q, k) normalised to sum to one in each column; uniform if a symbol is never used."""
     total = counts.sum(0)
     return torch.where(total > 0, counts / total, 1 / len(counts))

@@ -28,7 +28,7 @@ class Generated:
 
 
 class Sampler:
-    """Draws sentences from one grammar; of a compound grammar with z drawn from its prior for each."""
+    """Draws sentences from one grammar; for a compound grammar, z is drawn from its prior for every sentence."""
 
     def __init__(self, grammar: Grammar, rng: np.random.Generator) -> None:
         self._grammar, self._rng = grammar, rng

@@ -75,7 +75,10 @@ class Ensemble(TreeParser):
         if isinstance(members, str | Path) or not members:
             raise RamifyError("An ensemble needs a list of members; give at least one.")
         if weights and (len(weights) != len(members) or not all(0 < weight < np.inf for weight in weights)):
-            raise RamifyError("The weights must be positive numbers; give one for each member.")
+            raise RamifyError(
+                f"There are {len(members)} members and the weights {', '.join(map(str, weights))}, but weights must be "
+                "positive numbers; give one for each member."
+            )
         opened = [each if isinstance(each, Member) else open_member(each, device) for each in members]
         given = tuple(map(float, weights or _default_weights(opened)))
         parts = [part for each, weight in zip(opened, given, strict=True) for part in _parts(each, weight)]
@@ -106,7 +109,9 @@ class Ensemble(TreeParser):
 
     def _check(self, how: Decoding) -> None:
         if how.decoder != "mbr":
-            raise RamifyError(f"An ensemble has no derivations for the decoder {how.decoder}; use mbr.")
+            raise RamifyError(
+                f"The decoder {how.decoder} needs a single model, but an average has several; use mbr for the average."
+            )
         check_prior(how.decoder, how.branching_prior)
 
     def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Batch]:

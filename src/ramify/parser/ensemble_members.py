@@ -134,7 +134,7 @@ def some_of(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
 
 
 def without_collapsed(members: Sequence[Member], sentences: Sequence[Sentence]) -> list[Member]:
-    """Without the models that collapsed, each with a warning; files of trees always stay, and so do all if all did."""
+    """The members without collapsed models, each with a warning; files of trees stay, and all stay if all collapsed."""
     models = [each for each in members if isinstance(each, ModelMember)]
     collapsed = _collapsed(models, sentences) if len(models) > 1 else {}
     if len(collapsed) == len(models):

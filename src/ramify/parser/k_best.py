@@ -76,9 +76,9 @@ def best_many(
     max_length: int | None = None,
     decoder: str = "viterbi",
 ) -> Iterator[BestParses]:
-    """The `count` best trees of each sentence, in order, fewer where it has fewer; one sentence at a time.
+    """The `count` most probable trees of each sentence, best first, or all if it has fewer; one sentence at a time.
 
-    Refused where the best tree cannot be found exactly: `check_decoder` says of which grammars.
+    `check_decoder` refuses grammars whose most probable tree cannot be found exactly.
     """
     check_positive("best", count)
     check_positive("max_length", max_length)

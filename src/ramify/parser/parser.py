@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 10_000
 """How often a sentence that came out too long is drawn again."""
+MAX_LISTED = 5
+"""Symbols that an error names"""
 _charts = Budget()
 
 
@@ -89,7 +91,7 @@ class Parser(TreeParser):
 
     @classmethod
     def of_stored(cls, stored: StoredModel, description: dict[str, Any]) -> Parser:
-        """From a trained model and everything that is saved with it."""
+        """A parser from a trained model and everything that is saved with it."""
         parser = cls(
             stored.model,
             stored.vocabulary,
@@ -102,7 +104,7 @@ class Parser(TreeParser):
 
     @classmethod
     def from_binary_grammar(cls, grammar: BinaryGrammar) -> Parser:
-        """For any grammar in Chomsky normal form, such as that of a treebank or of the built-in corpus.
+        """A parser for any grammar in Chomsky normal form, such as that of a treebank or of the built-in corpus.
 
         Unless it has rules for <unk>, a sentence with an unknown word has no derivation.
         """
@@ -122,18 +124,21 @@ class Parser(TreeParser):
 
     @property
     def generative(self) -> GenerativeModel:
-        """The model, with its probabilities computed once if possible; an error for models without a likelihood."""
+        """The model, with its probabilities computed once if possible; an error for models that are not grammars."""
         if not isinstance(self._ready, GenerativeModel):
-            raise RamifyError(f"This needs a grammar, but {type(self.model).__name__} has no rules; use another model.")
+            raise RamifyError(
+                f"This operation needs a grammar, but {type(self.model).__name__} has no rules; use a PCFG, such as a "
+                "tn-pcfg."
+            )
         return self._ready
 
     @property
     def grammar(self) -> Grammar:
-        """The same for a PCFG; an error for grammars whose rules depend on head words."""
+        """The model as a PCFG; an error for grammars whose rules depend on head words."""
         if not isinstance(self.generative, Grammar):
             raise RamifyError(
-                f"The rules of {type(self.model).__name__} depend on head words, which is not supported here; use a "
-                "model of another family."
+                f"This operation needs one list of rules, but the rules of {type(self.model).__name__} depend on head "
+                "words; use a model of another family."
             )
         return self.generative
 
@@ -220,7 +225,10 @@ class Parser(TreeParser):
         """log p(w) of each sentence, in order, and the reason if it is minus infinity; `max_length` as in parsing."""
         check_positive("max_length", max_length)
         if not self.has_likelihood:
-            raise RamifyError(f"{type(self.model).__name__} has no likelihood; score with another model.")
+            raise RamifyError(
+                f"{type(self.model).__name__} gives no probability to a sentence, so it cannot score any; use a "
+                "grammar, prpn or on-lstm."
+            )
         for window, _ in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
             found, in_log_space = log_probabilities(self._ready, encoded, [sentence.where for sentence in window])
@@ -290,7 +298,9 @@ class Parser(TreeParser):
         """The most probable binary rules (A, B, C, p) of one nonterminal, or of each."""
         check_positive("count", count)
         if symbol is not None and symbol not in self.labels:
-            raise RamifyError(f"{symbol!r} is not a nonterminal of this grammar; choose from {', '.join(self.labels)}.")
+            raise RamifyError(
+                f"{symbol!r} is not a nonterminal of this grammar; choose one of its {_listed(self.labels)}."
+            )
         parents = range(len(self.labels)) if symbol is None else [self.labels.index(symbol)]
         found = [rule for parent in parents for rule in self.rules.strongest(parent, count)]
         return [self._named(rule) for rule in sorted(found, key=lambda rule: -rule.probability)]
@@ -299,7 +309,7 @@ class Parser(TreeParser):
         """The most probable words of a preterminal."""
         check_positive("count", count)
         if tag not in self.tags and self.grammar:
-            raise RamifyError(f"{tag!r} is not a preterminal of this grammar; choose from {', '.join(self.tags)}.")
+            raise RamifyError(f"{tag!r} is not a preterminal of this grammar; choose one of its {_listed(self.tags)}.")
         found = strongest_words(self.grammar, count, [self.tags.index(tag)])[0]
         return [(self.vocabulary.words[word], probability) for word, probability in found]
 
@@ -409,6 +419,12 @@ class Parser(TreeParser):
             found.heads,
         )
         return analysis if log_p is None else replace(analysis, constraint_log_probability=log_p)
+
+
+def _listed(symbols: Sequence[str]) -> str:
+    """How many symbols there are and what some are called, for errors; a large grammar has thousands."""
+    names = ", ".join(symbols[:MAX_LISTED])
+    return f"{len(symbols):,} names, {f'such as {names}' if len(symbols) > MAX_LISTED else names}"
 
 
 def _failure(log_probability: float, words: int) -> Failure | None:

@@ -57,7 +57,9 @@ class System:
     def average(cls, members: Sequence[System]) -> System:
         """Of models and files of trees."""
         if len(members) < 2:
-            raise RamifyError("An average needs at least two members; give more models or files of trees.")
+            raise RamifyError(
+                f"An average needs at least two members, not {len(members)}; give more models or files of trees."
+            )
         return cls("average", f"average of {len(members)}", Path(), "average", members=tuple(members))
 
     @classmethod

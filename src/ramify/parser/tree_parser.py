@@ -97,12 +97,13 @@ class TreeParser(ABC):
         branching_prior: float = 0.0,
         heads: HeadDecoder = "projective",
     ) -> Iterator[Analysis]:
-        """`analyse` for a stream of sentences, in order; the decoder `sample` draws by seed and place in the stream.
+        """`analyse` for a stream of sentences, in order.
 
-        A sentence of more than `max_length` words, or too long for the free memory, gets a flat tree. The decoders by
-        posteriors add `branching_prior` to the score of every span that ends where its sentence does: above zero it
-        favours right branching. `heads` is for models that have them: the best projective tree, or the best one in
-        which all `constituents` have one head.
+        With the decoder `sample`, a tree depends on `seed` and on the place of its sentence in the stream. A sentence
+        of more than `max_length` words, or too long for the free memory, gets a flat tree. The decoders `mbr` and
+        `mbr-labelled` add `branching_prior` to the score of every span that ends where its sentence ends; above zero,
+        it favours right branching. `heads` is for models with heads: `projective` finds the best projective tree, and
+        `constituents` the best tree in which every constituent has one head.
         """
         check_positive("max_length", max_length)
         how = Decoding(decoder, seed, max_length, branching_prior, heads)

@@ -17,5 +17,7 @@ def choose_device(name: str, number: int | None = None) -> torch.device:
         device = torch.device(name)
         torch.ones(1, device=device).item()  # more than allocating, which `meta` could do
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise RamifyError(f"device {name!r} is not available here; use cpu.") from error
+        raise RamifyError(
+            f"device {name!r} is not available here; use cpu, or auto for a GPU if there is one."
+        ) from error
     return device

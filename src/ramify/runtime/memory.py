@@ -33,7 +33,7 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """For large imports: the garbage collector, which would look through the new objects again and again, is off here.
+    """For large imports: the garbage collector, which would scan the new objects again and again, is off here.
 
     What was imported stays, so it is never looked at later either. A program's choice too: objects that exist at the
     end of this context are never found to be garbage.

@@ -20,7 +20,7 @@ from ramify.serve.limits import Limits, RefusedError
 
 BATCH_WORDS = 4_096
 LONGEST_WAIT = 60
-"""The longest time, in seconds, that a refused client is asked to wait before it tries again"""
+"""The longest `Retry-After` for a refused client, in seconds"""
 
 
 @dataclass(eq=False)

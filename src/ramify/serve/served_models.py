@@ -1,4 +1,4 @@
-"""The models that a server has, by the names under which requests ask for them."""
+"""The models that a server has, by the names that requests use."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ServedModel:
     @cached_property
     def _glossary(self) -> Glossary:
         if not isinstance(self.parser, Parser):
-            raise RamifyError(f"{self.name}: is an average of several parsers and has no rules; ask for another model.")
+            raise RamifyError(f"{self.name}: is an average of several parsers and has no rules; choose a single model.")
         return Glossary.of(self.parser, self.name, self.text)
 
     @cached_property
@@ -90,7 +90,9 @@ class ServedModels:
             raise RamifyError("A server needs a model; give at least one.")
         self.models = {model.name: model for model in models}
         if len(self.models) < len(models):
-            raise RamifyError("Two models have the same name; give them others with -m NAME=FOLDER.")
+            names = [model.name for model in models]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise RamifyError(f"Two models are named {twice!r}; give each a different name with -m NAME=FOLDER.")
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self.models.values())

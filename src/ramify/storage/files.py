@@ -37,7 +37,7 @@ def folder_contents(folder: Path, names: Container[str]) -> set[str]:
 
 
 def remove_unfinished(folder: Path, names: Container[str]) -> None:
-    """Remove what killed processes left of files with these names; only for the process that holds the lock."""
+    """Remove unfinished files of these names that killed processes left; only for the process that holds the lock."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if is_unfinished(path, names) and path.is_file() and not path.is_symlink():
             path.unlink(missing_ok=True)

@@ -100,7 +100,7 @@ def read_json(path: Path) -> Any:
 
 
 def holds_model(folder: Path) -> bool:
-    """Whether the config is one of ours, of whatever version: other tools have files of the same names."""
+    """Whether ramify wrote the config, in any version: other tools have files of the same names."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -60,17 +60,16 @@ def load_model(folder: Path, device: torch.device) -> StoredModel:
     vocabulary = Vocabulary.load(checked_file(folder, VOCABULARY, words * LONGEST_LINE), rules.normal_form, words)
     if len(vocabulary) != words:
         raise RamifyError(
-            f"{folder / VOCABULARY}: contains {len(vocabulary):,} words, but {CONFIG} says "
-            f"{words:,}; use the files of one model."
+            f"{folder / VOCABULARY}: contains {len(vocabulary):,} words, but {CONFIG} says {words:,}, so the files "
+            "belong to different models; get a complete copy of the folder."
         )
     model = empty_model(folder, config)
     weights, facts = load_tensors(checked_file(folder, WEIGHTS), shapes_of(model.state_dict()), LARGEST_HEADER)
     # Older models have no checksum of their words.
     if facts.get(WORDS_CHECKSUM, vocabulary.checksum) != vocabulary.checksum:
         raise RamifyError(
-            f"{folder / VOCABULARY}: its checksum does not match {WEIGHTS}; it was changed or belongs to another "
-            "model, so "
-            "get a complete copy of the folder."
+            f"{folder / VOCABULARY}: its checksum does not match {WEIGHTS}, so it was changed or belongs to another "
+            "model; get a complete copy of the folder."
         )
     if facts.get(CONFIG, _config_checksum(config)) != _config_checksum(config):
         raise RamifyError(f"{folder / CONFIG}: was changed after training; get a complete copy of the folder.")

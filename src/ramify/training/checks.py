@@ -1,4 +1,4 @@
-"""What is refused before training begins."""
+"""Checks before training begins."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ def check_teachers(teachers: Sequence[MemberInput], settings: Settings, resumed:
         raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put the teacher into a list.")
     for name, is_set in (("focus", settings.focus is not None), ("focus_branching", settings.focus_branching > 0)):
         if is_set and not teachers and not resumed:
-            raise RamifyError(f"{name} has no effect without teachers; give teachers, or leave it out.")
+            raise RamifyError(f"{name} has no effect without teachers; give at least one teacher, or leave out {name}.")
     family = FAMILIES[settings.model]
     if teachers and not family.takes_span_scores:
         raise RamifyError(
-            f"{settings.model} cannot learn from teachers, because its loss has no span scores; leave them out."
+            f"{settings.model} cannot learn from teachers, because its loss has no scores of spans; leave out the "
+            "teachers, or choose crf or a PCFG."
         )
     if family.needs_teachers:
         if not teachers and not resumed:
-            raise RamifyError(f"{settings.model} learns from the trees of other parsers; give teachers.")
+            raise RamifyError(
+                f"{settings.model} learns only from the trees of other parsers, but there is no teacher; give at least "
+                "one with --teacher, or from Python with teachers."
+            )
         if settings.focus is not None or settings.focus_decay != 1:
             raise RamifyError(f"{settings.model} learns only from its teachers; leave out focus and focus_decay.")
     for teacher in teachers:
@@ -53,7 +57,7 @@ def check_storable(name: str, model: Model) -> None:
 
 
 def check_size(model: str, arguments: dict[str, Any]) -> None:
-    """Refuse a model whose parameters or tables alone are more than can be held, before any is allocated."""
+    """Refuse a model whose parameters or tables do not fit into memory, before any of them is allocated."""
     try:
         with only_shapes():
             empty = FAMILIES[model](**arguments)
@@ -62,6 +66,7 @@ def check_size(model: str, arguments: dict[str, Any]) -> None:
     size = sum(parameter.numel() for parameter in empty.parameters())
     if size > MAX_PARAMETERS:
         raise RamifyError(
-            f"This model would have {size:,} parameters, which is too many; use fewer symbols or smaller embeddings."
+            f"This model would have {size:,} parameters, but at most {MAX_PARAMETERS:,} are possible; use fewer "
+            "symbols or smaller embeddings."
         )
     check_tables_fit(empty)

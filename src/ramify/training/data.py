@@ -91,7 +91,8 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     if not isinstance(data, str | Path | Corpus):
         if settings.split_sentences or settings.column or settings.input not in ("auto", "text"):
             raise RamifyError(
-                "A list of sentences needs no splitting and has no format; leave out split_sentences, column and input."
+                "The data is a list of sentences, to which split_sentences, column and input do not apply; leave them "
+                "out."
             )
         data = corpus_from_sentences(data, rules)
     if not isinstance(data, Corpus):
@@ -173,7 +174,10 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
     if settings.split_sentences:
         raise RamifyError(f"{data.source}: contains trees, already split into sentences; leave out --split-sentences.")
     if settings.punctuation != "remove":
-        raise RamifyError(f"{data.source}: contains trees; choose their words with the setting words, not punctuation.")
+        raise RamifyError(
+            f"{data.source}: contains trees, whose tags decide what is punctuation; leave out the setting punctuation, "
+            "and choose the words with the setting words."
+        )
     if settings.words == "auto":
         rule = word_rule_for(data)
     else:

@@ -39,7 +39,7 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
 
 
 def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | None:
-    """The same for a folder that is locked already."""
+    """As `check_folder`, for a folder that is already locked."""
     if resume and overwrite:
         raise RamifyError("A run is either resumed or overwritten; choose one of resume and overwrite.")
     if out.exists() and not out.is_dir():
@@ -57,15 +57,17 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
         config = read_config(out)
         settings = config.get("settings")
         if not isinstance(settings, dict):
-            raise RamifyError(f"{out / CONFIG}: the settings of the run are missing or invalid; start another run.")
+            raise RamifyError(
+                f"{out / CONFIG}: the settings of the run are missing or invalid, so it cannot be resumed; train again "
+                "in another folder."
+            )
         if config["words"] == LEARNT_FROM_TEXT:
             settings = {"min_count": 1, **settings}  # what it was before it was a setting
         return recorded_settings(settings)
     if not overwrite:
         raise RamifyError(
-            f"{out}: this folder is not empty; give another one, or use resume to continue the run in it, or "
-            "overwrite to "
-            "replace it."
+            f"{out}: this folder is not empty; give another one, or use resume to continue the run in it, or overwrite "
+            "to replace it."
         )
     return None
 
@@ -91,8 +93,7 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
     if before.get("threads") != now["threads"] and now["settings"]["gradient_groups"] == 1:
         warnings.warn(
             f"the run started with {before.get('threads')} threads and continues with {now['threads']}, so the "
-            "result may "
-            "differ in its last bits.",
+            "result may differ in its last bits.",
             RamifyWarning,
             stacklevel=4,
         )
@@ -115,7 +116,7 @@ class RunFolder:
         write_description(self.out, description, stored)
 
     def position(self, model: Model, learner: Learner) -> Position:
-        """Bring model and learner to where the last checkpoint is; the beginning if there is none."""
+        """Restore model and learner from the last checkpoint; without one, the run starts at the beginning."""
         return load_checkpoint(self.out, model, learner)
 
     def save(self, model: Model, learner: Learner, position: Position) -> None:
@@ -127,7 +128,7 @@ class RunFolder:
         return SpanScores.load(self.out, lengths) if (self.out / FOCUS).exists() else None
 
     def keep_span_scores(self, scores: SpanScores) -> None:
-        """So that a resumed run has the same ones, and needs no teachers."""
+        """Save the teachers' span scores, so that a resumed run has the same ones and does not need the teachers."""
         scores.save(self.out)
 
     def keep(self, stored: StoredModel) -> None:

@@ -85,7 +85,10 @@ def train_epoch(
         places = [place for place in places if len(sentences[place]) <= longest]
         sentences = [sentences[place] for place in places]
         if not sentences:
-            raise RamifyError(f"No training sentence has at most {longest} words; raise curriculum.")
+            raise RamifyError(
+                f"The curriculum starts with sentences of at most {longest} words, but no training sentence is that "
+                "short; raise curriculum."
+            )
     order = np.random.default_rng([settings.seed, position.epoch])
     batches = equal_length_batches(sentences, settings.batch_size, order, settings.batch_tokens)
     for batch in batches[position.batches :]:

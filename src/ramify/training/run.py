@@ -316,7 +316,7 @@ class _Run:
         store.record(position.records)
 
     def _judged(self, focus: SpanScores | None, stop: _Stop) -> dict[str, Any]:
-        """By the dev set; in groups, its sums do not depend on the number of threads either."""
+        """Evaluate on the dev set; with gradient groups, its sums do not depend on the number of threads either."""
         groups = self.settings.gradient_groups or 1
         with in_fixed_pieces(groups) if groups > 1 else nullcontext():
             return judge(self.stored.model, self.data, focus, stop.obey)

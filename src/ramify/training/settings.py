@@ -1,4 +1,4 @@
-"""Every setting of a training run: typed, explained, checked once.
+"""Every setting of a training run, with its type and help; all of them are checked here.
 
 The command line is generated from this module, so it imports torch only when a grammar is built.
 """
@@ -30,7 +30,7 @@ PUNCTUATION_PENALTY = 1.0
 LARGEST = 1_000_000
 """No count of symbols, words or sentences in a batch may be larger: a larger one is a typing mistake."""
 MAX_BITS = 64
-"""No setting is a whole number beyond these; Python could not even write one of thousands of digits in an error."""
+"""Larger whole numbers are refused; Python cannot even print one of thousands of digits in an error."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,11 @@ class Settings(ModelOptions):
     seed: int = setting(0, "Random seed; the same seed on the same machine gives the same model.")
     epochs: int = setting(10, "Passes through the training sentences.", by_text=True)
     batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.", by_text=True)
-    batch_tokens: int | None = setting(None, "Words per training step, instead of --batch-size \\[default: not used].")
+    batch_tokens: int | None = setting(
+        None, "Most words in a training step, instead of --batch-size \\[default: not used]."
+    )
     gradient_groups: int | None = setting(
-        None, "Groups of a batch whose gradients are summed in a fixed order \\[default: 1; under torchrun 4]."
+        None, "Parts of a batch whose gradients are added in a fixed order \\[default: 1; under torchrun 4]."
     )
     learning_rate: float = setting(0.002, "Learning rate of Adam.")
     decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
@@ -69,11 +71,11 @@ class Settings(ModelOptions):
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
     focus_branching: float = setting(
         0.0,
-        "Added to the teachers' mean posteriors of spans at that end of the sentence to which their trees branch.",
+        "Bonus in the teachers' mean posteriors for spans at the end of the sentence to which their trees branch.",
     )
     punctuation_penalty: float | None = setting(
         None,
-        "Penalty in training for constituents that cross punctuation \\[default: 1 for grammars, else 0].",
+        "Penalty in training, in nats, for constituents that cross punctuation \\[default: 1 for grammars, else 0].",
     )
     input: str = setting(
         "auto",
@@ -82,7 +84,11 @@ class Settings(ModelOptions):
     column: str | None = setting(
         None, "Column of jsonl or parquet data with text or lists of tokens \\[default: text]."
     )
-    words: str = setting("auto", "Which leaves of trees are words: auto, ptb, none, or the tags to remove.")
+    words: str = setting(
+        "auto",
+        "Which leaves of trees are words: auto; ptb (those with a word tag of the Penn Treebank); none (all, no tag is "
+        "removed); or the tags to remove.",
+    )
     tokenise: str = setting(
         "none", "Tokenise plain prose: a language (en, fr ... or xx for any), penn for English; none splits at spaces."
     )
@@ -126,22 +132,32 @@ class Settings(ModelOptions):
             if value is not None and not 1 <= value <= LARGEST:
                 raise RamifyError(f"{name} is {value}, but must be between 1 and {LARGEST:,}.")
         if self.batch_tokens is not None and self.batch_size != DEFAULT_BATCH:
-            raise RamifyError("batch_size and batch_tokens exclude each other; give one of them.")
+            raise RamifyError(
+                "batch_size and batch_tokens exclude each other, because both set the size of a batch; give one of "
+                "them."
+            )
         if self.max_length < 2:
-            raise RamifyError(f"max_length is {self.max_length}, but a sentence with a tree has 2 words or more.")
+            raise RamifyError(f"max_length is {self.max_length}, but a tree needs at least 2 words; give 2 or more.")
         if self.curriculum is not None and self.curriculum < 2:
-            raise RamifyError(f"curriculum is {self.curriculum}, but a sentence with a tree has 2 words or more.")
+            raise RamifyError(f"curriculum is {self.curriculum}, but a tree needs at least 2 words; give 2 or more.")
         if self.compound and "compound" not in FAMILIES[self.model].option_names():
-            raise RamifyError(f"{self.model} has no compound version; leave out compound.")
+            families = ", ".join(name for name, family in FAMILIES.items() if "compound" in family.option_names())
+            raise RamifyError(
+                f"{self.model} has no compound version; leave out compound, or choose one of these families: "
+                f"{families}."
+            )
         if self.pre_norm and self.activation != "relu":
-            raise RamifyError("pre_norm always uses GELU; leave out activation.")
+            raise RamifyError(
+                f"With pre_norm the networks use GELU, so the activation {self.activation} would have no effect; leave "
+                "out activation, or pre_norm."
+            )
         for name in ("learning_rate", "clip", "gain", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise RamifyError(f"{name} is {getattr(self, name)}, but must be a positive number.")
         if not 0 <= self.dropout < 1:
             raise RamifyError(f"dropout is {self.dropout}, but must be at least 0 and less than 1.")
         if self.dropout and not FAMILIES[self.model].allows_dropout:
-            raise RamifyError(f"{self.model} does not support dropout; leave it out.")
+            raise RamifyError(f"dropout is {self.dropout}, but {self.model} does not support dropout; leave it out.")
         _one_of("focus_on", self.focus_on, FOCUS_ON)
         if not 0 <= (self.focus or 0.0) < float("inf"):
             raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
@@ -152,7 +168,10 @@ class Settings(ModelOptions):
         if not 0 <= (self.punctuation_penalty or 0.0) < float("inf"):
             raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
         if self.punctuation_penalty and not _learns_trees_from_words(self.model):
-            raise RamifyError(f"{self.model} has no span scores to penalise; leave out punctuation_penalty.")
+            raise RamifyError(
+                f"punctuation_penalty is {self.punctuation_penalty}, but the loss of {self.model} has no scores of "
+                "spans that it could change; leave it out, or choose a PCFG."
+            )
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
@@ -210,6 +229,8 @@ TYPES: dict[str, type] = {
     "bool": bool,
 }
 """The types that settings have, by their annotations."""
+KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
+"""These types in words, for errors."""
 
 
 def named_settings() -> dict[str, Field[Any]]:
@@ -220,11 +241,14 @@ def named_settings() -> dict[str, Field[Any]]:
 def _converted(setting: Field[Any], value: Any, where: str) -> Any:
     expected = TYPES[str(setting.type)]
     if type(value) is int and value.bit_length() > MAX_BITS:
-        raise RamifyError(f"{where}: {setting.name} is a number of more than {MAX_BITS} bits; give a smaller one.")
+        raise RamifyError(
+            f"{where}: {setting.name} is a whole number of {value.bit_length():,} bits, but may have at most "
+            f"{MAX_BITS}; give a smaller one."
+        )
     if expected is float and type(value) is int:
         return float(value)
     if type(value) is not expected:
-        raise RamifyError(f"{where}: {setting.name} is {value!r}, but must be of type {expected.__name__}.")
+        raise RamifyError(f"{where}: {setting.name} is {value!r}, but must be {KINDS[expected]}; correct it.")
     return value
 
 
@@ -242,7 +266,8 @@ def _from_toml(file: Path | Traversable) -> dict[str, Any]:
         raise RamifyError(f"{file}: cannot be read as a TOML file of settings ({error}); correct it.") from error
     chosen = {name.replace("-", "_"): value for name, value in table.items()}
     if len(chosen) < len(table):
-        raise RamifyError(f"{file}: a setting is given twice, once with - and once with _; keep one.")
+        twice = next(name for name in table if "-" in name and name.replace("-", "_") in table)
+        raise RamifyError(f"{file}: the setting {twice} is given twice, with - and with _; keep one of the two.")
     return chosen
 
 
@@ -253,12 +278,11 @@ def load_settings(
     preset: str | None = None,
     sentences: int | None = None,
 ) -> Settings:
-    """Defaults, those for a number of training `sentences`, those of the family, a preset by its name, the TOML file,
-    and `overrides` (None: not set).
+    """Settings from several sources, each of which takes precedence over the ones before it.
 
-    Each takes precedence over the ones before it.
-
-    The settings of an `earlier` run to be resumed take the place of the defaults and cannot be changed.
+    These are: general defaults, defaults for the number of training `sentences`, defaults of the family, a preset by
+    name, the TOML file `config`, and `overrides` (None: not set). The settings of an `earlier` run to be resumed
+    replace all defaults and cannot be changed.
     """
     chosen: dict[str, tuple[Any, str]] = {}
     """Value and where it comes from, by name"""
@@ -281,7 +305,7 @@ def load_settings(
 
 
 def recorded_settings(record: dict[str, Any]) -> Settings:
-    """The settings of an earlier run from its config; those that did not exist yet are as they were in effect."""
+    """The settings of an earlier run from its config; settings added since have the value that was then in effect."""
     known = {"gradient_groups": 1, "punctuation_penalty": 0.0, **record}
     if known.get("batch_tokens") is not None:
         known.pop("batch_size", None)  # which was recorded at its default
@@ -289,7 +313,7 @@ def recorded_settings(record: dict[str, Any]) -> Settings:
 
 
 def _family_defaults(chosen: dict[str, tuple[Any, str]], sentences: int | None) -> dict[str, tuple[Any, str]]:
-    """Those of the family that was chosen; a batch is measured in sentences or in words, not in both."""
+    """Defaults of the chosen family; a batch is measured in sentences or in words, not in both."""
     model, _ = chosen.get("model", (Settings.model, ""))
     defaults = {} if sentences is None else sizes_for_text(model, sentences)
     defaults |= FAMILIES[model].default_settings() if model in FAMILIES else {}
@@ -314,7 +338,9 @@ def _with(settings: Settings, chosen: dict[str, tuple[Any, str]]) -> Settings:
     model, _ = chosen.get("model", (settings.model, ""))
     if model in FAMILIES:
         if not isinstance(further, dict) or not further.keys() <= set(FAMILIES[model].option_names()):
-            raise RamifyError(f"further_options: {str(further)[:40]} are not options of {model}; remove them.")
+            raise RamifyError(
+                f"further_options: {str(further)[:40]} contains options that {model} does not have; remove them."
+            )
         further = dict(further)
         for name in [name for name in chosen if name not in known and name in FAMILIES[model].option_names()]:
             further[name] = chosen.pop(name)[0]
@@ -328,7 +354,7 @@ def _with(settings: Settings, chosen: dict[str, tuple[Any, str]]) -> Settings:
 
 
 def _check_options(settings: Settings, sources: dict[str, str]) -> None:
-    """Refuse options that the family does not have; at their defaults they say nothing, as in the config of a run."""
+    """Refuse options that the family does not have, unless they have their defaults, as in the config of a run."""
     for option in fields(ModelOptions):
         name = option.name
         if name not in sources or getattr(settings, name) == option.default:

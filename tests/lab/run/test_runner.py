@@ -181,7 +181,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     result = ramify("experiment", path, "--out", out, "--jobs", 2)
     assert result.returncode == 1
     assert "small/low-rank/seed-0 failed: Training diverged in epoch 1" in result.stderr
-    assert "1 of 3 failed: small/low-rank/seed-0." in result.stderr
+    assert "1 of 3 runs failed: small/low-rank/seed-0." in result.stderr
     assert "small/dense/seed-0: finished, S-F1" in result.stderr
     failed = json.loads((out / "runs" / "small" / "low-rank" / "seed-0" / "failed.json").read_text())
     assert failed["error"].startswith("Training diverged in epoch 1")
