@@ -2,6 +2,8 @@ import fcntl
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,6 +62,26 @@ if CHROMIUM is None:
     MISSING["chromium"] = "Chromium; install it with the system's package manager"
 if not can_make_hosts():
     MISSING["hosts"] = "network namespaces; run them as root, with the program ip of iproute2"
+
+
+def loops_are_compiled() -> bool:
+    """Whether numba has something in its cache for every file with loops, and the file was not changed since then."""
+    for file in (PROJECT / "src" / "ramify").rglob("*.py"):
+        if "\n@compiled\n" in file.read_text(encoding="utf-8"):
+            made = [each.stat().st_mtime for each in (file.parent / "__pycache__").glob(f"{file.stem}.*.nbi")]
+            if not made or max(made) < file.stat().st_mtime:
+                return False
+    return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before all tests are run by several processes: compile the loops, which each process would do for itself."""
+    config = session.config
+    starts_processes = bool(config.getoption("numprocesses", None)) and "PYTEST_XDIST_WORKER" not in os.environ
+    runs_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if starts_processes and runs_all and not config.option.collectonly and not loops_are_compiled():
+        subprocess.run([sys.executable, "-m", "tests.loops"], cwd=PROJECT, check=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
