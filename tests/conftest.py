@@ -91,11 +91,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `needs(...)` for what is missing."""
+    """Leave out the tests marked `needs(...)` for what is missing.
+
+    Several processes begin with the slow tests, so that none is left with a long one at the end.
+    """
     left_out = [item for item in items if any(mark.args[0] in MISSING for mark in item.iter_markers("needs"))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -30,6 +31,7 @@ from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
 from tests.lab.made_results import FAMILIES, make_folder
+from tests.lab.tiny_experiment import WorkerHere
 
 EXAMPLE = PROJECT / "docs" / "example"
 README = PROJECT / "README.md"
@@ -178,7 +180,8 @@ def run_command(line: str) -> None:
         done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{line}: {done.stderr}"
         return
-    result = ramify(*words[1:], given=given)
+    with mock.patch("ramify.lab.run.runner.Worker", WorkerHere):
+        result = ramify(*words[1:], given=given)
     assert result.returncode == 0, f"{line}: {result.stderr}"
 
 
