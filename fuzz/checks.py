@@ -36,9 +36,8 @@ from ramify.corpus.text import TextRules
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.experiment_file import read_plan
-from ramify.lab.report.report_page import Page
-from ramify.lab.report.write_report import sections_of
-from ramify.lab.results.find_results import collect_results
+from ramify.lab.report.write_report import Page, sections_of
+from ramify.lab.results.collection import collect_results
 
 Check = Callable[[bytes, Path], None]
 

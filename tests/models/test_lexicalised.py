@@ -16,7 +16,7 @@ import ramify
 from ramify.decoding.decoders import check_decoder, decode
 from ramify.errors import RamifyError
 from ramify.lab.glossary.describe import describe
-from ramify.lab.glossary.entries import facts_of
+from ramify.lab.glossary.glossary import facts_of
 from ramify.models import FAMILIES, Grammar
 from ramify.models.delexicalised import delexicalise
 from ramify.models.generation import make_sampler

@@ -26,7 +26,7 @@ from ramify.drawing.svg import STYLE
 from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.plan.recipe import recipe_from
 from ramify.lab.report.write_report import sections_of
-from ramify.lab.results.find_results import collect_results
+from ramify.lab.results.collection import collect_results
 from ramify.training.settings import load_settings
 from tests.command import ramify
 from tests.conftest import PROJECT
@@ -220,7 +220,7 @@ def test_there_are_commands_and_python():
 
 def test_the_example_report_is_that_of_its_results():
     report = EXAMPLE / "report"
-    exhibits = [exhibit for section in sections_of(collect_results(EXAMPLE)) for exhibit in section.exhibits]
+    exhibits = [exhibit for found in sections_of(collect_results(EXAMPLE)).values() for exhibit in found]
     tables = {exhibit.name: exhibit.table.as_csv() for exhibit in exhibits if exhibit.table}
     assert {path.stem: path.read_text() for path in (report / "tables").glob("*.csv")} == tables
     figures = {exhibit.name for exhibit in exhibits if exhibit.draw}

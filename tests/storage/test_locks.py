@@ -249,7 +249,7 @@ def test_two_parses_into_one_file(text: Path, model: Path, tmp_path: Path, monke
                 codes.append(result.returncode)
         return {}
 
-    monkeypatch.setattr("ramify.cli.parse._made_with", lambda *_, **__: and_another)
+    monkeypatch.setattr(f"ramify.cli.{subcommand}.made_with_models", lambda *_, **__: and_another)
     assert command(subcommand, "-m", model, text, "--out", out).returncode == 0
     assert codes == [0, 2, 2]
     assert out.read_text() == expected

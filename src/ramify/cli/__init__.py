@@ -21,7 +21,7 @@ from ramify.runtime.processes import is_first_failure, launched_rank
 
 # The overview lists the commands in this order.
 # isort: off
-from ramify.cli import prepare, train, focus, parse, grammar, generate, export, compress  # noqa: F401
+from ramify.cli import prepare, train, focus, parse, score, grammar, generate, export, compress  # noqa: F401
 from ramify.cli import evaluate, compare, models  # noqa: F401
 from ramify.cli import ensemble, serve, experiment, report, bench, demo  # noqa: F401
 # isort: on

@@ -1,4 +1,4 @@
-"""`ramify focus`: teachers, students focused on them, and the ensemble of the students."""
+"""`ramify focus`: teachers, students focused on them, and the ensemble of all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def focus(
     out: Annotated[Path, typer.Option(help="Folder for all grammars; the result is in its subfolder model.")],
     recipe: Annotated[
         str | None,
-        typer.Option(help="TOML file of teachers and students \\[default: four TN-PCFGs and two students]."),
+        typer.Option(help="TOML file of teachers and students \\[default: four or five TN-PCFGs and two students]."),
     ] = None,
     minutes: Annotated[
         float | None,
@@ -39,8 +39,8 @@ def focus(
 ) -> None:
     """Learn a better parser from raw text: train several grammars, then students that learn from their agreement.
 
-    The result is the average of the students, a model like any other. If interrupted, the same command resumes. Gold
-    trees are never used for training; if the test file has them, each stage is scored against them.
+    The result is the average of all these grammars, which parses like any other model. If interrupted, the same command
+    resumes. Gold trees are never used for training; if the test file has them, each stage is scored against them.
     """
     with importing():
         from ramify.lab.run.focus import prepare_focus, run_focus, stage_table

@@ -15,13 +15,13 @@ from rich.console import Console
 
 from ramify.cli.common import Decoder, Device, Input, Model, app, notes
 from ramify.cli.line_output import print_lines
-from ramify.cli.parse import Overwrite, Split, Tokenise
+from ramify.cli.sentence_options import Overwrite, Split, Tokenise
 from ramify.errors import RamifyError
 from ramify.runtime.memory import importing
 from ramify.storage.files import locked_output, write_atomically
 
 if TYPE_CHECKING:
-    from ramify.lab.glossary.entries import Glossary, Text
+    from ramify.lab.glossary.glossary import Glossary, Text
     from ramify.parser import Parser
 
 Format = Literal["terminal", "markdown", "json", "html"]
@@ -129,7 +129,7 @@ def _parsed(
 
 def _plain(glossary: Glossary, format: Format) -> str:
     """The glossary as it is written to a file or a pipe."""
-    from ramify.lab.glossary.glossary_pages import as_html, as_markdown
+    from ramify.lab.glossary.glossary import as_html, as_markdown
 
     if format == "json":
         return json.dumps(glossary.as_record(), indent=1, ensure_ascii=False) + "\n"
@@ -141,7 +141,7 @@ def _plain(glossary: Glossary, format: Format) -> str:
 
 
 def _print(glossary: Glossary, console: Console) -> None:
-    from ramify.lab.glossary.glossary_pages import in_terminal
+    from ramify.lab.glossary.glossary import in_terminal
 
     for part in in_terminal(glossary):
         console.print(part)

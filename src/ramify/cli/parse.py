@@ -1,12 +1,9 @@
-"""`ramify parse` and `ramify score`: one line of output for each sentence."""
+"""`ramify parse`: one tree for each sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -17,12 +14,10 @@ from ramify.cli.common import (
     Device,
     Heads,
     Input,
-    Model,
     Models,
     Sentences,
     Trees,
     app,
-    notes,
 )
 from ramify.cli.line_output import RESUME_OR_OVERWRITE, LineOutput
 from ramify.cli.on_ray import (
@@ -38,41 +33,27 @@ from ramify.cli.on_ray import (
     check_local,
     parse_with_ray,
 )
+from ramify.cli.sentence_options import (
+    INLINE,
+    PUNCTUATION,
+    MaxLength,
+    Out,
+    Overwrite,
+    Resume,
+    Split,
+    Strict,
+    Tokenise,
+    check_apart,
+    columns_of,
+    made_with_models,
+    open_sentences,
+    show_lines,
+)
 from ramify.cli.whole_files import WHOLE_FILES, WholeFiles
 from ramify.errors import RamifyError
-from ramify.model_names import split_name
 from ramify.runtime.compilation import postpone_loops
 from ramify.runtime.memory import importing
 
-if TYPE_CHECKING:
-    from ramify.corpus.sentence import Sentence
-    from ramify.corpus.streaming import Pause
-    from ramify.corpus.table_rows import Columns, RowCount
-    from ramify.parser.tree_parser import TreeParser
-
-Tokenise = Annotated[
-    str | None,
-    typer.Option(
-        help="Tokenise plain prose in this language (en, fr ... or xx for any); none splits at spaces. \\[default: "
-        "as in training]"
-    ),
-]
-Split = Annotated[
-    bool | None,
-    typer.Option(
-        "--split-sentences/--no-split-sentences",
-        help="Split plain prose into sentences, or take every line as one. \\[default: as in training]",
-        show_default=False,
-    ),
-]
-Out = Annotated[Path | None, typer.Option(help="Output file; it appears when all sentences are done.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue where an earlier run with the same --out stopped.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file OUT.")]
-MaxLength = Annotated[
-    int | None,
-    typer.Option(min=1, help="Longest sentence to parse, in words. \\[default: limited by memory]"),
-]
-INLINE, PUNCTUATION = "inline", "punctuation"
 Constraints = Annotated[
     str | None,
     typer.Option(
@@ -86,8 +67,6 @@ FEW_WORDS = 100
 """Fewer are parsed in less time than it takes to load the compiled loops"""
 WITHOUT_NUMBERS = ("brackets", "pretty", "conllu", "forest", "qtree")
 """Formats that show no probability unless posteriors are requested"""
-NO_COLUMN = "none"
-"""Given to --keep where no column is to be kept"""
 BEST = ("brackets", "json", "pretty", "spans")
 """Formats that can show several trees of one sentence"""
 WITH_COLUMNS = ("json", "parquet")
@@ -108,7 +87,6 @@ Keep = Annotated[
         show_default=False,
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 
 
 @app.command(
@@ -200,21 +178,21 @@ def parse(
         "column": column,
         "keep": keep,
     }
-    made_with = _made_with([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
-    _check_apart(file, out)
-    _check_apart(file, out.with_suffix(".txt") if out and format == "brat" else None)
+    made_with = made_with_models([*model, *(trees or ())], "parse", input, tokenise, split_sentences, **options)
+    check_apart(file, out)
+    check_apart(file, out.with_suffix(".txt") if out and format == "brat" else None)
     if engine == "ray":
         assert out is not None
         if resume and overwrite:
             raise RamifyError(RESUME_OR_OVERWRITE)
         job = ParseJob(
             tuple(map(absolute, model)), str(file.absolute()), input, "text", format, posteriors, decoder, best,
-            branching_prior, heads, constraints, _columns(column, keep), tokenise, split_sentences,
+            branching_prior, heads, constraints, columns_of(column, keep), tokenise, split_sentences,
             max_length, strict, out.suffix == ".gz", "cpu" if device == "auto" and not gpus_per_worker else device,
             cpus_per_worker, {name: str(value) for name, value in made_with().items() if value is not None},
         )  # fmt: skip
         chosen = (workers, cpus_per_worker, gpus_per_worker)
-        _report(*parse_with_ray(job, out, made_with, parts, overwrite, block_size, ray_address, chosen))
+        show_lines(*parse_with_ray(job, out, made_with, parts, overwrite, block_size, ray_address, chosen))
         return
     one_line_each = format == "json" or (format in ("brackets", "spans") and best is None)
     # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
@@ -229,8 +207,8 @@ def parse(
         # Reading on from a pipe may mean waiting, and what is parsed must be written before.
         parser.works_ahead = parser.works_ahead and file.is_file()
         tally = ParseTally(strict, parser)
-        with _sentences(
-            file, input, parser, tokenise, split_sentences, output, constraints, _columns(column, keep), tally.rows
+        with open_sentences(
+            file, input, parser, tokenise, split_sentences, output, constraints, columns_of(column, keep), tally.rows
         ) as sentences:
             # A file is UTF-8, whatever standard output can show.
             shown = tree_format() if format == "pretty" and out is None else format
@@ -246,46 +224,7 @@ def parse(
                     output.write(DOCUMENTS[format](analyses, posteriors, None if layout == "auto" else layout))
                 else:
                     output.write(FORMATS[shown](analysis, posteriors) for analysis in analyses)
-    _report(*tally.lines())
-
-
-@app.command(epilog="Example: ramify score -m runs/mine sentences.txt")
-def score(
-    model: Model,
-    file: Sentences = Path("-"),
-    input: Input = "auto",
-    column: Column = None,
-    tokenise: Tokenise = None,
-    split_sentences: Split = None,
-    max_length: MaxLength = None,
-    strict: Strict = False,
-    out: Out = None,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
-    device: Device = "auto",
-) -> None:
-    """Print log p(w) of each sentence in nats; -inf if the grammar has no derivation, as for a single word.
-
-    Totals and perplexities follow on standard error.
-    """
-    with importing():
-        from ramify.corpus.table_rows import RowCount
-        from ramify.parser.loading import load_single
-        from ramify.terminal.tally import LikelihoodTotals, Tally
-
-    rows = RowCount()
-    options = {"max-length": max_length, "column": column}
-    made_with = _made_with([str(model)], "score", input, tokenise, split_sentences, **options)
-    _check_apart(file, out)
-    with LineOutput(out, resume, overwrite, made_with) as output:
-        parser, tally = load_single(model, device), Tally(strict)
-        totals = LikelihoodTotals(output.lines_done)
-        with _sentences(
-            file, input, parser, tokenise, split_sentences, output, columns=_columns(column), rows=rows
-        ) as sentences:
-            scores = totals.watch(tally.watch(parser.score_many(sentences, max_length)))
-            output.write(f"{scored.log_probability:.6f}" for scored in scores)
-    _report(*totals.lines(parser.vocabulary), *tally.lines(), *rows.lines())
+    show_lines(*tally.lines())
 
 
 def _check_best(best: int | None, format: str, posteriors: bool, branching_prior: float) -> None:
@@ -300,22 +239,6 @@ def _check_best(best: int | None, format: str, posteriors: bool, branching_prior
         )
 
 
-def _columns(column: str | None, keep: list[str] | None = None) -> Columns | None:
-    """Which columns of a table to read; None if nothing was said about columns."""
-    from ramify.corpus.table_rows import TEXT, Columns
-
-    if column is None and not keep:
-        return None
-    kept = None if not keep else () if keep == [NO_COLUMN] else tuple(keep)
-    return Columns(column or TEXT, kept)
-
-
-def _check_apart(file: Path, out: Path | None) -> None:
-    """Refuse to replace the sentences with the result."""
-    if out is not None and out.exists() and file.exists() and out.samefile(file):
-        raise RamifyError(f"{out}: this is the input file; give another name for the output.")
-
-
 def _made_of(constraints: str | None) -> str | None:
     """The checksum of a file of constraints, which is refused if it does not exist; another kind as it is."""
     from ramify.storage.model_files import checksum
@@ -327,79 +250,3 @@ def _made_of(constraints: str | None) -> str | None:
             f"{constraints}: this file of constraints does not exist; check its name, or give inline or punctuation."
         )
     return checksum(constraints)
-
-
-def _report(*lines: str) -> None:
-    for line in lines:
-        notes.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def _made_with(
-    members: list[str], command: str, input: Input, tokenise: str | None, split: bool | None, **options: Any
-) -> Callable[[], dict[str, Any]]:
-    """What a line of the result depends on, besides the sentences."""
-    from ramify.storage.ensemble_folder import checksum_of
-    from ramify.version import VERSION
-
-    about = {"command": command, "version": VERSION, "input": input, "tokenise": tokenise, "split-sentences": split}
-    return lambda: {**about, **options, "model": " ".join(checksum_of(split_name(each)[1]) for each in members)}
-
-
-@contextmanager
-def _sentences(
-    file: Path,
-    kind: Input,
-    parser: TreeParser,
-    tokenise: str | None,
-    split: bool | None,
-    output: LineOutput | WholeFiles,
-    constraints: str | None = None,
-    columns: Columns | None = None,
-    rows: RowCount | None = None,
-) -> Iterator[Iterable[Sentence | Pause]]:
-    """The sentences still to be done, read as the model's text is read, and a bar where it can be seen.
-
-    Rows without text are counted in `rows`.
-    """
-    from ramify.corpus.constraint_reading import (
-        ConstrainedStream,
-        InlineRules,
-        constrain_by_punctuation,
-        text_sentences,
-    )
-    from ramify.corpus.streaming import Pause, SentenceStream, size_of
-    from ramify.terminal import reading_progress
-
-    rules = parser.text_rules
-    if tokenise is not None:
-        rules = rules.with_tokeniser(tokenise)  # refused before anything is read
-    if constraints == INLINE:
-        rules = InlineRules.of(rules)
-    with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:
-        stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes, columns)
-        stream.rows = rows or stream.rows
-        read: Iterable[Sentence | Pause] = stream
-        if constraints == INLINE:
-            read = text_sentences(stream)
-        elif constraints == PUNCTUATION:
-            read = (item if isinstance(item, Pause) else constrain_by_punctuation(item) for item in stream)
-        elif constraints is not None:
-            read = ConstrainedStream(stream, Path(constraints))
-        yield _remaining(read, stream.source, output)
-
-
-def _remaining(
-    stream: Iterable[Sentence | Pause], source: str, output: LineOutput | WholeFiles
-) -> Iterator[Sentence | Pause]:
-    """Without the sentences that were done before; nobody waits for the lines of a file, so it gets no pauses."""
-    from ramify.corpus.streaming import Pause
-
-    items, done = iter(stream), output.lines_done
-    sentences = (item for item in items if not isinstance(item, Pause))
-    there = sum(1 for _ in islice(sentences, done))
-    if there < done:
-        raise RamifyError(
-            f"{source}: has {there:,} sentences, but {done:,} are already done; give the same input, or "
-            "start again with --overwrite."
-        )
-    yield from items if output.out is None else sentences

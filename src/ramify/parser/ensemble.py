@@ -30,7 +30,15 @@ from ramify.evaluation.coverage import Coverage
 from ramify.evaluation.spans import Spans
 from ramify.model_names import split_name
 from ramify.parser.analysis import Analysis
-from ramify.parser.ensemble_members import Member, MemberInput, ModelMember, View, open_member, some_of
+from ramify.parser.ensemble_members import (
+    Member,
+    MemberInput,
+    ModelMember,
+    View,
+    open_member,
+    some_of,
+    without_collapsed,
+)
 from ramify.parser.loading import load
 from ramify.parser.parallel_windows import Batch
 from ramify.parser.parser import Parser
@@ -165,6 +173,12 @@ class Ensemble(TreeParser):
             raise RamifyError(f"All members have collapsed ({reasons}); train others.")
         weights = [self.weights[place] for place in kept]
         return Ensemble([self.members[place] for place in kept], weights, branching=self.branching)
+
+    def without_collapsed(self, sentences: Sequence[Sentence]) -> Ensemble:
+        """The ensemble without the models that collapsed, judged on some of the sentences; each has a warning."""
+        kept = without_collapsed(self.members, sentences)
+        weights = [weight for member, weight in zip(self.members, self.weights, strict=True) if member in kept]
+        return Ensemble(kept, weights, branching=self.branching)
 
     def favouring_branching(self, bonus: float, sentences: Sequence[Sentence]) -> Ensemble:
         """The ensemble with a bonus for the spans at that end of the sentence to which its members' trees branch.

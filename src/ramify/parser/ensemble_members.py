@@ -5,6 +5,7 @@ A member is a model, which gives span posteriors, or a file of trees of any pars
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.corpus.sentence import Sentence
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.failures import Failure
 from ramify.evaluation.spans import Spans
@@ -132,7 +133,19 @@ def some_of(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
     return sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
 
 
-def collapsed_members(members: Sequence[Member], sentences: Sequence[Sentence]) -> dict[int, str]:
+def without_collapsed(members: Sequence[Member], sentences: Sequence[Sentence]) -> list[Member]:
+    """Without the models that collapsed, each with a warning; files of trees always stay, and so do all if all did."""
+    models = [each for each in members if isinstance(each, ModelMember)]
+    collapsed = _collapsed(models, sentences) if len(models) > 1 else {}
+    if len(collapsed) == len(models):
+        return [*members]
+    for place, reason in collapsed.items():
+        warnings.warn(f"{models[place].name} is left out, because {reason}.", RamifyWarning, stacklevel=2)
+    left_out = [models[place] for place in collapsed]
+    return [member for member in members if member not in left_out]
+
+
+def _collapsed(members: Sequence[Member], sentences: Sequence[Sentence]) -> dict[int, str]:
     """The places of those that collapsed, with the reason, judged by their trees of some of the sentences."""
     compared = some_of(sentences)
     agreement = MemberAgreement([str(place) for place in range(len(members))])

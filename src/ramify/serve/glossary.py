@@ -8,8 +8,8 @@ from typing import Any
 
 from ramify.corpus.streaming import SentenceStream
 from ramify.lab.glossary.describe import Extent, count_text, describe, rule_for_trees
-from ramify.lab.glossary.entries import Glossary as Entries
-from ramify.lab.glossary.entries import Nonterminal, Preterminal, Text, facts_of, share_of
+from ramify.lab.glossary.glossary import Glossary as Entries
+from ramify.lab.glossary.glossary import Nonterminal, Preterminal, Text, facts_of, share_of
 from ramify.parser import Parser
 from ramify.printing import printable
 from ramify.serve.limits import RefusedError

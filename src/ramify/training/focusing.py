@@ -12,7 +12,6 @@ Teachers attach phrases too high; `favour_branching` corrects this in their scor
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,8 +26,7 @@ from torch import Tensor
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
-from ramify.errors import RamifyWarning
-from ramify.parser.ensemble_members import Member, ModelMember, collapsed_members, table_of
+from ramify.parser.ensemble_members import Member, table_of, without_collapsed
 from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
 from ramify.structures.branching import Branching, Side, side_of
@@ -126,17 +124,3 @@ def scores_of_teachers(
                 place += 1
             on_teacher(number * len(sentences) + place, total)
     return SpanScores(scores.lengths, values).favour_branching(branching * len(teachers))
-
-
-def without_collapsed(teachers: Sequence[Member], sentences: Sequence[Sentence]) -> Sequence[Member]:
-    """Without the models that collapsed, each with a warning; files of trees always stay, and so do all if all did."""
-    models = [each for each in teachers if isinstance(each, ModelMember)]
-    if len(models) < 2:
-        return teachers
-    collapsed = collapsed_members(models, sentences)
-    if len(collapsed) == len(models):
-        return teachers
-    for place, reason in collapsed.items():
-        warnings.warn(f"{models[place].name} does not teach, because {reason}.", RamifyWarning, stacklevel=2)
-    left_out = [models[place] for place in collapsed]
-    return [teacher for teacher in teachers if teacher not in left_out]

@@ -21,8 +21,7 @@ from ramify.corpus.pcfg import BinaryGrammar
 from ramify.corpus.streaming import SentenceStream
 from ramify.corpus.vocabulary import Vocabulary
 from ramify.lab.glossary.describe import Extent, count_text, describe, rule_for_trees
-from ramify.lab.glossary.entries import Glossary, percent
-from ramify.lab.glossary.glossary_pages import as_html, as_markdown
+from ramify.lab.glossary.glossary import Glossary, as_html, as_markdown, percent
 from ramify.models import CPCFG, EMPCFG, NPCFG, TDPCFG, TNPCFG
 from ramify.parser import Parser, evaluate
 from tests.command import ramify

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ramify.lab.report.exhibit import Cell, Exhibit, Section
-from ramify.lab.results.collection import Collection
-from ramify.lab.results.find_results import collect_results
+from ramify.lab.report.exhibit import Cell, Exhibit
+from ramify.lab.results.collection import Collection, collect_results
 from tests.lab.made_results import put, tiny
 
 
@@ -22,8 +22,8 @@ def rows(exhibit: Exhibit) -> list[dict[str, Cell]]:
     return [dict(zip(exhibit.table.heads, row, strict=True)) for row in exhibit.table.rows]
 
 
-def table_of(section: Section, place: int = 0) -> Exhibit:
-    return [exhibit for exhibit in section.exhibits if exhibit.table][place]
+def table_of(section: Iterable[Exhibit], place: int = 0) -> Exhibit:
+    return [exhibit for exhibit in section if exhibit.table][place]
 
 
 def baseline(data: str, name: str, f1: float, **evaluation: Any) -> dict[str, Any]:

@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from ramify.lab.report.figures.plots import draw_curves, draw_heat_map, draw_lengths, draw_symbols
-from ramify.lab.report.figures.style import Systems, figure_style, render_figure, style_of_model
+from ramify.lab.report.figures import (
+    Systems,
+    draw_curves,
+    draw_heat_map,
+    draw_lengths,
+    draw_symbols,
+    figure_style,
+    render_figure,
+    style_of_model,
+)
 from ramify.lab.results.schema import Spread, spread
 
 pytestmark = pytest.mark.needs("plot")

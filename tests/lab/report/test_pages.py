@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramify.lab.report.exhibit import Exhibit, Number, Section, Table
-from ramify.lab.report.report_page import Footnotes, Page, table_latex
+from ramify.lab.report.exhibit import Exhibit, Number, Table
+from ramify.lab.report.write_report import Footnotes, Page, table_latex
 from ramify.lab.results.collection import Problem
 from ramify.lab.results.schema import one_line
 from ramify.lab.templates import latex, markdown
@@ -26,7 +26,7 @@ def example(name: str = "tn-pcfg", heading: str = "wsj") -> Exhibit:
 
 
 def page_of(*exhibits: Exhibit, **more: Any) -> Page:
-    return Page("A title", "A summary.", [Section("scores", [*exhibits])], **more)
+    return Page("A title", "A summary.", {"scores": [*exhibits]}, **more)
 
 
 def test_html() -> None:

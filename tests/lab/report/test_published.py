@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ramify.lab.report.exhibit import Number
 from ramify.lab.report.published import published
-from ramify.lab.report.sections.score_tables import scores
+from ramify.lab.report.sections.models import scores
 from ramify.lab.results.collection import decoders_of
 from tests.lab.made_results import tiny
 from tests.lab.report.looking import baseline, made, rows, table_of

@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 
 from ramify.lab.report.exhibit import Number
-from ramify.lab.report.report_page import Page
-from ramify.lab.report.sections.gold_labels import by_label, by_length, disjoint_ranges, heat_map_values, pure_symbols
-from ramify.lab.report.sections.score_tables import scores, treebank_comparison
-from ramify.lab.report.sections.training import cost, every_run, find_series, symbols, use_of_symbols
+from ramify.lab.report.sections.labels import by_label, by_length, disjoint_ranges, heat_map_values, pure_symbols
+from ramify.lab.report.sections.models import (
+    cost,
+    every_run,
+    find_series,
+    scores,
+    symbols,
+    treebank_comparison,
+    use_of_symbols,
+)
+from ramify.lab.report.write_report import Page
 from ramify.lab.results.collection import choose_run
 from ramify.lab.results.schema import Induced, spread
 from tests.lab.made_results import planned, tiny, write_plan
@@ -63,7 +70,7 @@ def test_the_main_table(tmp_path: Path) -> None:
 def test_the_set_that_was_scored_is_named(tmp_path: Path) -> None:
     for split in ("test", "dev"):
         study = made(tmp_path / split, tiny("en", "a", 0, 50.0, split=split))
-        page = Page("A title", "", [scores(study)], results=study.results)
+        page = Page("A title", "", {"scores": [*scores(study)]}, results=study.results)
         assert f"of the {split} set" in page.as_html()
 
 
@@ -85,7 +92,7 @@ def test_use_of_symbols(tmp_path: Path) -> None:
             "rule cosine": Number(0.5, 0.25, 3),
         }
     ]
-    assert use_of_symbols(made(tmp_path / "other", tiny("en", "b", 0, 50.0))).exhibits == []
+    assert not [*use_of_symbols(made(tmp_path / "other", tiny("en", "b", 0, 50.0)))]
 
 
 def test_scores_with_different_signatures_are_told_apart(tmp_path: Path) -> None:
@@ -119,7 +126,7 @@ def test_treebanks_by_models(tmp_path: Path) -> None:
         {"data": "fr", "a": Number(50.0), "b": Number(31.0), "right (baseline)": None},
         {"data": "mean", "a": Number(45.5), "b": Number(30.5), "right (baseline)": None},
     ]
-    assert treebank_comparison(made(tmp_path / "one", tiny("de", "a", 0, 40.0))).exhibits == []
+    assert not [*treebank_comparison(made(tmp_path / "one", tiny("de", "a", 0, 40.0)))]
 
 
 def label(recall: float, share: float) -> dict[str, float]:
@@ -218,7 +225,7 @@ def test_a_series_says_what_else_differs_or_is_split_where_sizes_are_twice(tmp_p
         sized("m", 60, 50.0, batch_size=4, rank=50),
         sized("l", 500, 50.0, batch_size=16),
     )
-    assert find_series(loose)[0].other_differences() == ["batch_size", "rank"]
+    assert next(find_series(loose)).other_differences() == ["batch_size", "rank"]
     assert any("also differ in batch_size" in note for note in table_of(symbols(loose)).notes)
     split = made(
         tmp_path / "b",
@@ -332,7 +339,7 @@ def test_a_model_may_be_called_like_a_baseline(tmp_path: Path) -> None:
 
 def test_groups_show_the_seeds_of_their_plan(tmp_path: Path) -> None:
     write_plan(tmp_path, {"both": planned("en", "a", 0, 1), "first": planned("en", "a", 0)})
-    section = scores(made(tmp_path, tiny("en", "a", 0, 50.0), tiny("en", "a", 1, 60.0)))
+    section = [*scores(made(tmp_path, tiny("en", "a", 0, 50.0), tiny("en", "a", 1, 60.0)))]
     both, first = (rows(table_of(section, place))[0] for place in range(2))
     assert (both["seeds"], both["S-F1 MBR"]) == (Number(2, digits=0), Number(55.0, 5.0))
     assert (first["seeds"], first["S-F1 MBR"]) == (Number(1, digits=0), Number(50.0))
@@ -372,9 +379,9 @@ def test_a_model_looks_the_same_in_all_figures_and_unlike_those_beside_it(tmp_pa
 
 def test_sections_without_data_are_left_out(tmp_path: Path) -> None:
     runs = made(tmp_path, tiny("en", "a", 0, 50.0))
-    assert scores(runs).exhibits
+    assert [*scores(runs)]
     for section in (treebank_comparison, symbols, by_label, by_length, cost):
-        assert section(runs).exhibits == []
+        assert not [*section(runs)]
 
 
 def coverage(signature: str, unknown: int = 5, spelt: float = 300.0) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import ramify as package
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES
 from ramify.lab.plan.experiment_file import read_plan
-from ramify.lab.results.find_results import collect_results
+from ramify.lab.results.collection import collect_results
 from ramify.lab.run import experiment_folder as folder_module
 from ramify.lab.run.runner import check_jobs, run_experiment, survey
 from ramify.lab.run.scoring import baseline_result, gold_of, model_result

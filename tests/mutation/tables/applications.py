@@ -36,7 +36,7 @@ GROUPS = (
             "lab/report/test_published.py",
             "lab/report/test_sections.py",
             "lab/report/test_pages.py",
-            "lab/results/test_find_results.py",
+            "lab/results/test_collection.py",
             "lab/report/test_write_report.py",
         ),
         (
@@ -52,7 +52,7 @@ GROUPS = (
                 "[*(d for d in DECODERS if d in names), *sorted(names.difference(DECODERS))]",
                 "sorted(names)",
             ),
-            Mutant("Collection.units", "larger = any(results < others for _, _, others in found)", "larger = False"),
+            Mutant("Collection.units", "not any(results < others for _, _, others in found)", "True"),
             Mutant("Collection.style_numbers", "next(number for number in count() if number not in used)", "0"),
             Mutant("System.has_size_of", 'self.preterminals in (None, settings.get("preterminals"))', "True"),
             Mutant("Published._system", "any(settings.get(name) is True for name in VARIANTS) or ", ""),

@@ -41,6 +41,20 @@ GROUPS = (
         ),
     ),
     Group(
+        "parser, branching bonus",
+        ("parser/test_branching_bonus.py",),
+        (
+            Mutant("side_of", "scores[0, 2:-1].mean()", "scores[0, 2:-1].sum()"),
+            Mutant("side_of", "scores[1:-2, -1].mean()", "scores[1:-2, -1].sum()"),
+            Mutant("side_of", "len(scores) > 3", "len(scores) > 4"),
+            Mutant("side_of", "< CLEAR_RATIO * min", "< min"),
+            Mutant("Branching.add_to", 'self.side == "right"', 'self.side != "right"'),
+            Mutant("Branching.add_to", "scores[:-2, -1]", "scores[1:-2, -1]"),
+            Mutant("ensemble_folder:checksum_of", "[str(found.branching)]", "[]"),
+            Mutant("Ensemble.save", "self.word_rule, self.branching", "self.word_rule, None"),
+        ),
+    ),
+    Group(
         "parser, ensembles",
         ("parser/test_ensembles.py",),
         (

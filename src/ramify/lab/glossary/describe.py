@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +16,7 @@ from ramify.corpus.prepare.manifest import word_rule_for
 from ramify.corpus.reading import guess_file_kind, read_sentences
 from ramify.errors import RamifyError
 from ramify.evaluation.induced import Induced, most_frequent
-from ramify.lab.glossary.entries import (
+from ramify.lab.glossary.glossary import (
     Child,
     Counted,
     Glossary,
@@ -28,8 +27,7 @@ from ramify.lab.glossary.entries import (
     RuleInWords,
     Text,
 )
-from ramify.models import Grammar
-from ramify.models.delexicalised import Delexicalised, delexicalise
+from ramify.models.delexicalised import delexicalise
 from ramify.models.lexicalised import LexicalisedGrammar
 from ramify.models.rule_lookup import RuleLookup, strongest_words
 from ramify.parser import Analysis, Parser
@@ -92,73 +90,55 @@ def describe(
     on_symbol: Callable[[], None] = lambda: None,
 ) -> Glossary:
     """What is known about the most used symbols."""
-    described = _Described.of(parser)
-    writer, use = _Writer(parser, described, text, extent), _Use.of(parser, described, text)
+    writer = _Writer(parser, text, extent)
+    order, use, tag_use, expected_words = _use(parser, writer.rules, text)
     nonterminals = []
-    for name in _chosen(parser.labels, use.nonterminals, extent.symbols):
-        nonterminals.append(writer.nonterminal(name, use.nonterminals.get(name)))
+    for name in _chosen(parser.labels, use, extent.symbols):
+        nonterminals.append(writer.nonterminal(name, use.get(name)))
         on_symbol()
     return Glossary(
         model=model,
-        order=use.order,
+        order=order,
         sizes=(len(parser.labels), len(parser.tags)),
         nonterminals=nonterminals,
         preterminals=[
-            writer.preterminal(name, use.preterminals.get(name))
-            for name in _chosen(parser.tags, use.preterminals, extent.symbols)
+            writer.preterminal(name, tag_use.get(name)) for name in _chosen(parser.tags, tag_use, extent.symbols)
         ],
         subtypes={} if text is None else text.induced.subtypes(extent.words),
         text=text,
-        expected_words=use.expected_words,
-        compound=described.grammar.latent > 0,
-        lexicalised=described.lexicalised is not None,
+        expected_words=expected_words,
+        compound=writer.grammar.latent > 0,
+        lexicalised=writer.lexicalised is not None,
     )
 
 
-class _Described(NamedTuple):
-    """The rules to describe: those of a PCFG, or of a lexicalised grammar on average over head words."""
-
-    grammar: Grammar
-    rules: RuleLookup
-    lexicalised: Delexicalised | None = None
-
-    @classmethod
-    def of(cls, parser: Parser) -> _Described:
-        if not isinstance(parser.generative, LexicalisedGrammar):
-            return cls(parser.grammar, parser.rules)
-        found = delexicalise(parser.generative)
-        return cls(found.grammar, RuleLookup(found.grammar), found)
+Shares = dict[str, float]
+"""Of each symbol among those of its kind; empty where that is not known"""
 
 
-class _Use(NamedTuple):
-    """The share of each symbol among those of its kind; none where that is not known."""
+def _use(parser: Parser, rules: RuleLookup, text: Text | None) -> tuple[Order, Shares, Shares, float | None]:
+    """Of nonterminals and preterminals, in the text or, without one, in a sentence drawn from the grammar.
 
-    order: Order
-    nonterminals: dict[str, float]
-    preterminals: dict[str, float]
-    expected_words: float | None = None
-
-    @classmethod
-    def of(cls, parser: Parser, described: _Described, text: Text | None) -> _Use:
-        """In the text or, without one, in a sentence drawn from the grammar."""
-        if text is not None:
-            return cls("use", _shares(text.induced.usage), _shares(text.induced.tag_usage))
-        expected = described.rules.expected_uses()
-        if expected is None:
-            return cls("number", {}, {})
-        nonterminals, preterminals = (
-            _shares(dict(zip(names, uses.tolist(), strict=True)))
-            for names, uses in zip((parser.labels, parser.tags), expected, strict=True)
-        )
-        return cls("expected use", nonterminals, preterminals, float(expected.preterminals.sum()))
+    Last comes the expected number of words of such a sentence.
+    """
+    if text is not None:
+        return "use", _shares(text.induced.usage), _shares(text.induced.tag_usage), None
+    expected = rules.expected_uses()
+    if expected is None:
+        return "number", {}, {}, None
+    nonterminals, preterminals = (
+        _shares(dict(zip(names, uses.tolist(), strict=True)))
+        for names, uses in zip((parser.labels, parser.tags), expected, strict=True)
+    )
+    return "expected use", nonterminals, preterminals, float(expected.preterminals.sum())
 
 
-def _shares(usage: Mapping[str, float]) -> dict[str, float]:
+def _shares(usage: Mapping[str, float]) -> Shares:
     total = sum(usage.values())
     return {name: count / total for name, count in usage.items()}
 
 
-def _chosen(names: Sequence[str], shares: Mapping[str, float], count: int) -> list[str]:
+def _chosen(names: Sequence[str], shares: Shares, count: int) -> list[str]:
     """The most used symbols; without shares the first ones."""
     if not shares:
         return list(names[:count])
@@ -169,15 +149,19 @@ def _chosen(names: Sequence[str], shares: Mapping[str, float], count: int) -> li
 class _Writer:
     """Describes one symbol at a time; what symbols have in common is computed once."""
 
-    def __init__(self, parser: Parser, described: _Described, text: Text | None, extent: Extent) -> None:
-        self._rules, self._text, self._extent = described.rules, text, extent
-        self._lexicalised, self._vocabulary = described.lexicalised, parser.vocabulary.words
+    def __init__(self, parser: Parser, text: Text | None, extent: Extent) -> None:
+        self._text, self._extent, self._vocabulary = text, extent, parser.vocabulary.words
+        # The rules of a lexicalised grammar are described on average over head words.
+        lexicalised = parser.generative if isinstance(parser.generative, LexicalisedGrammar) else None
+        self.lexicalised = None if lexicalised is None else delexicalise(lexicalised)
+        self.grammar = parser.grammar if self.lexicalised is None else self.lexicalised.grammar
+        self.rules = parser.rules if self.lexicalised is None else RuleLookup(self.grammar)
         self._names = (*parser.labels, *parser.tags)
         self._number = {name: number for number, name in enumerate(self._names)}
         self._n = len(parser.labels)
         self._words: list[Probable] = [
             tuple((self._vocabulary[word], p) for word, p in pairs if p >= NEGLIGIBLE * pairs[0][1])
-            for pairs in strongest_words(described.grammar, max(extent.words, WORDS_IN_RULES))
+            for pairs in strongest_words(self.grammar, max(extent.words, WORDS_IN_RULES))
         ]
         best = [words[0][1] for words in self._words]
         self._best_word = torch.tensor([0.0] * self._n + best, device=parser.device)
@@ -185,10 +169,10 @@ class _Writer:
         self._child = cache(self._named_child)
 
     def nonterminal(self, name: str, share: float | None) -> Nonterminal:
-        number, extent, lexicalised = self._number[name], self._extent, self._lexicalised
+        number, extent, lexicalised = self._number[name], self._extent, self.lexicalised
         found = self._text.induced.phrases.get(name) if self._text else None
         left, right = ((), ()) if lexicalised is None else map(self._likeliest, lexicalised.dependents[number])
-        strongest = self._rules.strongest(number, extent.rules)
+        strongest = self.rules.strongest(number, extent.rules)
         return Nonterminal(
             name=name,
             number=number,
@@ -238,7 +222,7 @@ class _Writer:
         """
         found: dict[str, float] = {}
         for most in (times * count for times in RULES_FOR_A_PAIR):
-            rules = self._rules.strongest(number, most, self._best_word)
+            rules = self.rules.strongest(number, most, self._best_word)
             for rule in rules:
                 phrase = " ".join(self._words[child - self._n][0][0] for child in (rule.left, rule.right))
                 found.setdefault(phrase, rule.probability)

@@ -166,10 +166,21 @@ def planned_run(
     return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=recorded)
 
 
-def planned_average(data: str, model: str, members: Sequence[str], decoders: Sequence[str] = ("mbr",)) -> Run:
+def planned_average(
+    data: str, model: str, members: Sequence[str], branching: float = 0.0, leave_out_collapsed: bool = False
+) -> Run:
     """An average of models that will be trained."""
     path = f"{RUNS}/{run_name(data, model, None)}"
-    return Run(data, model, None, tuple(decoders), path, members=tuple(members))
+    return Run(
+        data,
+        model,
+        None,
+        ("mbr",),
+        path,
+        members=tuple(members),
+        branching=branching,
+        leave_out_collapsed=leave_out_collapsed,
+    )
 
 
 def settings_of(run: Run) -> Settings:
@@ -209,14 +220,5 @@ class Plan:
         """What is written before the first run begins; settings are only with the runs themselves."""
         groups = (replace(g, runs=tuple(replace(run, settings=None) for run in g.runs)) for g in self.groups)
         data = {name: data.as_record() for name, data in self.data.items()}
-        return PlanRecord(
-            FORMAT,
-            self.name,
-            self.title,
-            VERSION,
-            self.threads,
-            self.baselines,
-            data,
-            tuple(groups),
-            tuple(self.runs.values()),
-        )
+        facts = FORMAT, self.name, self.title, VERSION, self.threads, self.baselines
+        return PlanRecord(*facts, data, tuple(groups), tuple(self.runs.values()))

@@ -9,12 +9,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES, check_baseline
 from ramify.lab.plan.experiment import DataSet, Plan, data_sets, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
+    Bonus,
     Seed,
     SettingsTable,
     check_known,
@@ -62,15 +63,19 @@ class ModelTable(Struct):
 
     seeds: tuple[Seed, ...] = ()
     decoders: tuple[str, ...] | None = None
-    teachers: tuple[str, ...] = ()
-    teacher_seeds: tuple[Seed, ...] = ()
+    needs: tuple[str, ...] = field(default=(), name="teachers")
+    """The models that must be trained before"""
+    seeds_needed: tuple[Seed, ...] = field(default=(), name="teacher_seeds")
+    """Empty for their own seeds or, where they have none, all seeds of the experiment"""
 
 
 class AverageTable(Struct):
-    """A table [averages.NAME]: the models whose runs are averaged."""
+    """A table [averages.NAME]: the models whose runs are averaged, and how. It is not trained itself."""
 
-    members: tuple[str, ...] = ()
-    seeds: tuple[Seed, ...] = ()
+    needs: tuple[str, ...] = field(default=(), name="members")
+    seeds_needed: tuple[Seed, ...] = field(default=(), name="seeds")
+    branching: Bonus = 0.0
+    leave_out_collapsed: bool = False
 
 
 class GroupTable(Struct):
@@ -135,35 +140,21 @@ def _check_all_used(where: str, what: str, known: Collection[str], used: set[str
             raise RamifyError(f"{where}: no group contains the {what} {name}; add it to one, or remove it.")
 
 
-@dataclass(frozen=True)
-class _Model:
-    settings: SettingsTable
-    decoders: tuple[str, ...] | None
-    teachers: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
-    """Of an average, which is not trained itself"""
-    seeds: tuple[int, ...] = ()
-    """Empty for those of the group"""
-    seeds_needed: tuple[int, ...] = ()
-    """Of teachers or members; empty for their own seeds or, where they have none, all seeds of the experiment"""
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The models that must be trained before."""
-        return self.teachers + self.members
+Models = dict[str, tuple[ModelTable | AverageTable, SettingsTable]]
+"""Models and averages by name, with the settings that they have everywhere"""
 
 
-def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
-    found: dict[str, _Model] = {}
+def _models(table: ExperimentTable, path: str) -> Models:
+    found: Models = {}
     for name, content in table.models.items():
         where = f"{path}, [models.{name}]"
         check_name(name, f"{path}, [models]")
         about, rest = split_table(content, ModelTable, where)
         settings = _training_settings(rest, where)
         for key in FOCUS_SETTINGS:
-            if key in content and not about.teachers:
+            if key in content and not about.needs:
                 raise RamifyError(f"{where}: {key} has no effect without teachers; name them, or leave it out.")
-        found[name] = _Model(settings, about.decoders, about.teachers, (), about.seeds, about.teacher_seeds)
+        found[name] = about, settings
     if not found:
         raise RamifyError(f"{path}: names no model; describe one under [models.NAME].")
     for name, content in table.averages.items():
@@ -172,9 +163,9 @@ def _models(table: ExperimentTable, path: str) -> dict[str, _Model]:
         average = check_table(content, AverageTable, where)
         if name in found:
             raise RamifyError(f"{path}: a model and an average are both called {name}; rename one of them.")
-        if not average.members:
+        if not average.needs:
             raise RamifyError(f"{where}: has no members; name the models to average.")
-        found[name] = _Model({}, ("mbr",), members=average.members, seeds_needed=average.seeds)
+        found[name] = average, {}
     _check_teachers(path, found)
     return found
 
@@ -185,7 +176,7 @@ class _Groups:
     table: ExperimentTable
     common: SettingsTable
     of_data: dict[str, SettingsTable]
-    models: dict[str, _Model]
+    models: Models
 
     def group(self, place: int, content: object) -> Group:
         where = f"{self.path}, [[group]] {place}"
@@ -207,18 +198,18 @@ class _Groups:
         return Group(about.name, about.title or about.name, data, models, tuple(all_seeds), runs)
 
     def _runs(self, data: str, model: str, seeds: Sequence[int], decoders: Sequence[str]) -> list[Run]:
-        about = self.models[model]
-        chosen = decoders if about.decoders is None else about.decoders
+        about, own = self.models[model]
         others = [
             run_name(data, needed, seed)
             for needed in about.needs
-            for seed in about.seeds_needed or self.models[needed].seeds or self.table.seeds
+            for seed in about.seeds_needed or getattr(self.models[needed][0], "seeds", ()) or self.table.seeds
         ]
-        if about.members:
-            return [planned_average(data, model, others, chosen)]
-        settings_of_run = self.common | self.of_data[data] | about.settings
+        if isinstance(about, AverageTable):
+            return [planned_average(data, model, others, about.branching, about.leave_out_collapsed)]
+        chosen = decoders if about.decoders is None else about.decoders
         with errors_located(f"{self.path}, model {model} on {data}"):
-            settings = (_settings(settings_of_run | {"seed": seed}, chosen, others) for seed in about.seeds or seeds)
+            values = self.common | self.of_data[data] | own
+            settings = (_settings(values | {"seed": seed}, chosen, others) for seed in about.seeds or seeds)
             return [planned_run(data, model, each, chosen, others) for each in settings]
 
 
@@ -246,17 +237,17 @@ def _settings(values: SettingsTable, decoders: Sequence[str], teachers: Sequence
     return settings
 
 
-def _check_teachers(where: str, models: Mapping[str, _Model]) -> None:
+def _check_teachers(where: str, models: Models) -> None:
     """Refuse teachers and members that are not models, and models that would have to be trained before themselves."""
-    for name, about in models.items():
-        kind = "teacher" if about.teachers else "member"
+    for name, (about, _) in models.items():
+        kind = "member" if isinstance(about, AverageTable) else "teacher"
         for other in about.needs:
             if other not in models:
                 raise RamifyError(f"{where}: the {kind} of {name}, {describe_unknown(other, models)}")
-            if models[other].members:
+            if isinstance(models[other][0], AverageTable):
                 raise RamifyError(f"{where}: the {kind} of {name} is {other}, an average; name its members instead.")
     try:
-        TopologicalSorter({name: about.needs for name, about in models.items()}).prepare()
+        TopologicalSorter({name: about.needs for name, (about, _) in models.items()}).prepare()
     except CycleError as error:
         raise RamifyError(
             f"{where}: {error.args[1][0]} is one of its own teachers; remove it from the list."

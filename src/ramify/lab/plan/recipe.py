@@ -1,4 +1,4 @@
-"""Teachers, students focused on them, further rounds, and the ensemble of the last students: from raw text to trees.
+"""Teachers, students focused on them, further rounds, and the ensemble of all grammars: from raw text to trees.
 
 A recipe is an experiment on one data set: each stage needs the runs of the stage before.
 """
@@ -17,6 +17,7 @@ from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan, begins_like_trees, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
+    Bonus,
     Seed,
     SettingsTable,
     check_name,
@@ -26,12 +27,14 @@ from ramify.lab.plan.toml_file import (
     read_toml,
     split_table,
 )
-from ramify.lab.results.schema import Group, Run, run_name
+from ramify.lab.results.schema import Group, Run
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
-from ramify.training.text_sizes import sizes_for_text
+from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
+RESULT = "result"
+"""The average of all grammars"""
 DECODERS = ("mbr",)
 
 
@@ -43,16 +46,20 @@ class Grammars:
     settings: dict[str, Any]
     """All but the seed, by name"""
     seeds: tuple[int, ...]
+    seeds_for_much_text: tuple[int, ...] = ()
+    """Added if there is much text"""
 
     def with_seed(self, seed: int) -> Settings:
         """The settings of one of them."""
         return load_settings(None, self.settings | {"seed": seed})
 
     def for_text(self, sentences: int) -> Grammars:
-        """With the sizes that suit this many training sentences, where nobody chose others."""
+        """With the sizes and seeds that suit this many training sentences, where nobody chose others."""
+        added = () if sentences < FEW_SENTENCES else self.seeds_for_much_text
         sized = load_settings(None, self.settings, sentences=sentences)
         names = sizes_for_text(sized.model, sentences).keys() - ({"batch_size"} if sized.batch_tokens else set())
-        return replace(self, settings=self.settings | {name: getattr(sized, name) for name in sorted(names)})
+        settings = self.settings | {name: getattr(sized, name) for name in sorted(names)}
+        return Grammars(self.name, settings, self.seeds + added)
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,8 @@ class Recipe:
     student: Grammars
     rounds: int
     """How often students are trained; from the second round on the students of the round before are the teachers"""
+    branching: float
+    """Bonus of the result for spans at that end of the sentence to which its trees branch"""
 
     @property
     def runs(self) -> int:
@@ -70,9 +79,10 @@ class Recipe:
         return sum(len(each.seeds) for each in self.teachers) + self.rounds * len(self.student.seeds)
 
     def for_text(self, sentences: int) -> Recipe:
-        """With the sizes that suit this many training sentences, where the recipe chooses none."""
-        teachers = tuple(each.for_text(sentences) for each in self.teachers)
-        return Recipe(teachers, self.student.for_text(sentences), self.rounds)
+        """With the sizes and seeds that suit this many training sentences, where the recipe chooses none."""
+        sized = (each.for_text(sentences) for each in self.teachers)
+        teachers = tuple(each for each in sized if each.seeds)
+        return replace(self, teachers=teachers, student=self.student.for_text(sentences))
 
     def smaller(self, teachers: int, students: int, rounds: int, epochs: int) -> Recipe:
         """The same with fewer seeds and rounds, and at most this many epochs; a kind of teacher keeps one seed."""
@@ -82,7 +92,7 @@ class Recipe:
             return replace(grammars, settings=grammars.settings | {"epochs": chosen}, seeds=grammars.seeds[:seeds])
 
         kept = tuple(cut(each, max(1, teachers)) for each in self.teachers)
-        return Recipe(kept, cut(self.student, students), min(rounds, self.rounds))
+        return replace(self, teachers=kept, student=cut(self.student, students), rounds=min(rounds, self.rounds))
 
     def described(self) -> str:
         """In one line."""
@@ -95,13 +105,14 @@ class Recipe:
         """As JSON values, to be read by `recipe_from`."""
         teachers = {each.name: each.settings | {"seeds": list(each.seeds)} for each in self.teachers}
         student = self.student.settings | {"seeds": list(self.student.seeds)}
-        return {"rounds": self.rounds, "teachers": teachers, "student": student}
+        return {"rounds": self.rounds, "branching": self.branching, "teachers": teachers, "student": student}
 
 
 class RecipeTable(Struct):
     """The whole file."""
 
     rounds: Annotated[int, Meta(ge=1, le=10)] = 1
+    branching: Bonus = 0.0
     settings: SettingsTable = {}
     teachers: dict[str, Any] = {}
     student: SettingsTable = {}
@@ -111,6 +122,7 @@ class GrammarTable(Struct):
     """A table [teachers.NAME] or [student], besides settings."""
 
     seeds: tuple[Seed, ...] = (0,)
+    seeds_for_much_text: tuple[Seed, ...] = ()
 
 
 def read_recipe(text: str | None, overrides: Mapping[str, Any]) -> Recipe:
@@ -134,7 +146,7 @@ def recipe_from(content: object, where: str, overrides: Mapping[str, Any]) -> Re
     student = _grammars("student", table.student, f"{where}, [student]", table.settings, chosen)
     if not FAMILIES[student.with_seed(0).model].takes_span_scores:
         raise RamifyError(f"{where}, [student]: {student.with_seed(0).model} cannot be focused; choose another family.")
-    return Recipe(teachers, student, table.rounds)
+    return Recipe(teachers, student, table.rounds, table.branching)
 
 
 def _grammars(name: str, content: object, where: str, common: dict[str, Any], overrides: dict[str, Any]) -> Grammars:
@@ -142,14 +154,14 @@ def _grammars(name: str, content: object, where: str, common: dict[str, Any], ov
     if name.startswith("student") and name != "student":
         raise RamifyError(f"{where}: names that begin with student are reserved; choose another.")
     table, own = split_table(content, GrammarTable, where)
-    if not table.seeds:
+    if not table.seeds + table.seeds_for_much_text:
         raise RamifyError(f"{where}: seeds is empty; name at least one.")
     settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | overrides
     settings.pop("seed", None)
     for setting in ("focus", "focus_branching"):
         if name != "student" and setting in settings:
             raise RamifyError(f"{where}: {setting} applies only to the student; move it to [student].")
-    grammars = Grammars(name, settings, table.seeds)
+    grammars = Grammars(name, settings, table.seeds, table.seeds_for_much_text)
     with errors_located(where):
         grammars.with_seed(0)
     return grammars
@@ -179,12 +191,10 @@ def plan_of(recipe: Recipe, data: DataSet) -> Plan:
         students = [planned_run(data.name, f"student-{number}", each, DECODERS, teachers) for each in settings]
         teachers = [run.name for run in students]
         runs += [*students, planned_average(data.name, f"students-{number}", teachers)]
+    # The first member labels the trees: a student, if it has not collapsed.
+    trained = [*teachers, *(run.name for run in runs if not run.members and run.name not in teachers)]
+    runs.append(planned_average(data.name, RESULT, trained, recipe.branching, leave_out_collapsed=True))
     seeds = dict.fromkeys(run.seed for run in runs if run.seed is not None)
     models = tuple(dict.fromkeys(run.model for run in runs))
     group = Group(PLAN_NAME, TITLE, (data.name,), models, tuple(seeds), tuple(runs))
     return Plan(PLAN_NAME, TITLE, {data.name: data}, (group,), ("left", "right") if data.is_scored else (), threads=1)
-
-
-def last_students(recipe: Recipe, data: DataSet) -> list[str]:
-    """The names of the runs whose average is the result."""
-    return [run_name(data.name, f"student-{recipe.rounds}", seed) for seed in recipe.student.seeds]

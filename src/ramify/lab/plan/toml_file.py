@@ -17,6 +17,7 @@ from ramify.errors import RamifyError, shortened
 
 Content = TypeVar("Content", bound=Struct)
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Bonus = Annotated[float, Meta(ge=0, le=1000)]
 SettingsTable = dict[str, Any]
 """Settings of training by name, which may be any; `load_settings` checks them"""
 
@@ -51,16 +52,16 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def check_table(content: object, kind: type[Content], where: str) -> Content:
     """A table as its schema says; keys that the schema lacks are refused. `where` begins the sentence of an error."""
-    if isinstance(content, dict):
-        for key in content:
-            if key not in kind.__struct_fields__:
-                raise RamifyError(f"{where}: {describe_unknown(key, kind.__struct_fields__)}")
+    known = kind.__struct_encode_fields__
+    for key in content if isinstance(content, dict) else ():
+        if key not in known:
+            raise RamifyError(f"{where}: {describe_unknown(key, known)}")
     try:
         found = msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         raise RamifyError(f"{where}: {_in_words(str(error))}.") from error
-    for key in kind.__struct_fields__:
-        values = getattr(found, key)
+    for key, field in zip(known, kind.__struct_fields__, strict=True):
+        values = getattr(found, field)
         if isinstance(values, tuple) and len(set(values)) < len(values):
             raise RamifyError(f"{where}: {key} contains a value twice; keep one.")
     return found
@@ -70,7 +71,7 @@ def split_table(content: object, kind: type[Content], where: str) -> tuple[Conte
     """A table that also has settings of training: what its schema knows, and the rest."""
     if not isinstance(content, dict):
         raise RamifyError(f"{where}: is not a table; write settings such as preterminals = 60 below it.")
-    known = {key: value for key, value in content.items() if key in kind.__struct_fields__}
+    known = {key: value for key, value in content.items() if key in kind.__struct_encode_fields__}
     return check_table(known, kind, where), {key: value for key, value in content.items() if key not in known}
 
 

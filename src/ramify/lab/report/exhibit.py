@@ -1,4 +1,4 @@
-"""What the report shows: sections of exhibits, each a table, a figure or both, before they are HTML or Markdown."""
+"""What the report shows: exhibits, each a table, a figure or both, before they are HTML or Markdown."""
 
 from __future__ import annotations
 
@@ -77,17 +77,14 @@ class Table:
 
     def as_csv(self) -> str:
         """A line of heads and a line per row, figures in full; deviations have separate columns."""
-        with_std = [any(_std(row[i]) for row in self.rows) for i in range(len(self.heads))]
-
-        def line(first: str, values: Sequence[str], deviations: Sequence[str]) -> list[str]:
-            pairs = zip(values, deviations, with_std, strict=True)
-            return [first] * self.has_parts + [x for value, std, both in pairs for x in (value, std)[: 1 + both]]
-
+        columns = [["data", *(name for name, rows in self.parts.items() for _ in rows)]] if self.has_parts else []
+        for place, head in enumerate(self.heads):
+            cells = [row[place] for row in self.rows]
+            columns.append([head, *map(_value, cells)])
+            if any(map(_std, cells)):
+                columns.append([f"{head} std", *map(_std, cells)])
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(line("data", self.heads, [f"{head} std" for head in self.heads]))
-        for name, rows in self.parts.items():
-            writer.writerows(line(name, [*map(_value, row)], [*map(_std, row)]) for row in rows)
+        csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
         return out.getvalue()
 
 
@@ -136,15 +133,6 @@ class Exhibit:
     """Whether the table is also made for LaTeX; a long flat one is for programs"""
     name: str = ""
     """Of its files"""
-
-
-@dataclass(frozen=True)
-class Section:
-    """Exhibits under one heading."""
-
-    kind: str
-    """By which `texts.toml` has its title and what it is about"""
-    exhibits: list[Exhibit]
 
 
 def file_name(*parts: str) -> str:

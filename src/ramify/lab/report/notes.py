@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ramify.lab.report.exhibit import Exhibit, Row, Table, title_for
-from ramify.lab.results.schema import Result
+from ramify.lab.report.exhibit import Cell, Exhibit, Number, Row, Table, mean, title_for
+from ramify.lab.results.schema import Result, spread
 
 DECODERS = {"mbr": "MBR", "viterbi": "Viterbi"}
 
@@ -27,17 +27,15 @@ def bound_note(results: Iterable[Result]) -> list[str]:
     return [f"Perplexity of {', '.join(names)} is an upper bound: the true one is lower."] if names else []
 
 
-def models_by(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, dict[str, list[str]]]:
+def models_by(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, dict[str, dict[str, None]]]:
     """By data set and key the models, each once."""
-    found: dict[str, dict[str, list[str]]] = {}
+    found: dict[str, dict[str, dict[str, None]]] = {}
     for result in results:
-        models = found.setdefault(result.data, {}).setdefault(key(result), [])
-        if result.model not in models:
-            models.append(result.model)
+        found.setdefault(result.data, {}).setdefault(key(result), {})[result.model] = None
     return found
 
 
-def vocabularies(results: Iterable[Result]) -> dict[str, dict[str, list[str]]]:
+def vocabularies(results: Iterable[Result]) -> dict[str, dict[str, dict[str, None]]]:
     """By data set and vocabulary the models with a perplexity; perplexities of different vocabularies differ anyway."""
     return models_by((r for r in results if r.perplexity is not None), lambda r: r.vocabulary)
 
@@ -55,7 +53,7 @@ def vocabulary_note(results: Iterable[Result]) -> list[str]:
 
 def provenance(results: Sequence[Result]) -> list[str]:
     """Seeds, draws, signatures, sentences without a parse and hardware of the results in a table or figure."""
-    notes = seeds_note(results)
+    notes = _seeds_note([r for r in results if not r.is_baseline])
     draws = {r.model: len(r.scores.run_f1) for r in results if r.is_baseline and len(r.scores.run_f1) > 1}
     notes += [f"For {name} trees, ± is over {count} draws." for name, count in draws.items()]
     signatures = models_by(results, lambda r: r.scores.signature)
@@ -76,38 +74,21 @@ def provenance(results: Sequence[Result]) -> list[str]:
     return [*notes, *([f"Hardware: {'; '.join(machines)}."] if machines else [])]
 
 
-def model_table(
-    kind: str,
-    title: str,
-    heads: Sequence[str],
-    found: Mapping[tuple[str, str], Sequence[Result]],
-    row: Callable[[str, Sequence[Result]], Row],
-) -> Exhibit:
-    """A table with a row for each model, in one part per data set, from results by data set and model."""
-    parts: dict[str, list[Row]] = {}
-    for (data, model), results in found.items():
-        parts.setdefault(data, []).append(row(model, results))
-    notes = provenance([result for results in found.values() for result in results])
-    return Exhibit(kind, (), title_for(title, parts), notes, Table(heads, parts))
-
-
-def seeds_note(results: Iterable[Result]) -> list[str]:
+def _seeds_note(results: Sequence[Result]) -> list[str]:
     """How many runs the figures are of, and which seeds."""
-    seeds: dict[tuple[str, str], dict[str, None]] = {}
-    for result in results:
-        if not result.is_baseline:
-            seeds.setdefault((result.data, result.model), {})[result.source] = None
-    several_data = len({data for data, _ in seeds}) > 1
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for (data, model), known in seeds.items():
-        alike.setdefault(tuple(known), []).append(f"{data} {model}" if several_data else model)
-    if not alike:
+    if not results:
         return []
-    (most_common, systems), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
-    each = " each" if len(systems) > 1 else ""
-    exceptions = (f"; {_counted(known)} of {', '.join(names)}" for known, names in others)
-    several = any(len(known) > 1 for known in alike)
-    deviation = "; ± is the biased standard deviation over seeds" if several else ""
+    several_data = len({r.data for r in results}) > 1
+    systems: dict[str, dict[str, None]] = {}
+    for r in results:
+        systems.setdefault(f"{r.data} {r.model}" if several_data else r.model, {})[r.source] = None
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for system, seeds in systems.items():
+        alike.setdefault(tuple(seeds), []).append(system)
+    (most_common, names), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
+    each = " each" if len(names) > 1 else ""
+    exceptions = (f"; {_counted(seeds)} of {', '.join(names)}" for seeds, names in others)
+    deviation = "; ± is the biased standard deviation over seeds" if any(len(seeds) > 1 for seeds in alike) else ""
     return [f"{_counted(most_common)}{each}{''.join(exceptions)}{deviation}."]
 
 
@@ -115,3 +96,24 @@ def _counted(seeds: Sequence[str]) -> str:
     if seeds[0].startswith("average"):
         return seeds[0]
     return f"{len(seeds)} seed{'s' * (len(seeds) != 1)} ({', '.join(seeds)})"
+
+
+Column = Callable[[list[Result]], Cell]
+
+
+def over_runs(value: Callable[[Result], float | None], digits: int = 1) -> Column:
+    """A column: the spread of a figure over the runs of a model."""
+    return lambda results: mean(spread(map(value, results)), digits)
+
+
+def model_table(
+    kind: str, title: str, columns: Mapping[str, Column], found: Mapping[tuple[str, str], list[Result]]
+) -> Iterator[Exhibit]:
+    """A table with a row for each model, in one part per data set; none without results."""
+    parts: dict[str, list[Row]] = {}
+    for (data, model), of in found.items():
+        row = (model, Number(len(of), digits=0), *(column(of) for column in columns.values()))
+        parts.setdefault(data, []).append(row)
+    if parts:
+        notes = provenance([result for of in found.values() for result in of])
+        yield Exhibit(kind, (), title_for(title, parts), notes, Table(["model", "seeds", *columns], parts))

@@ -1,29 +1,45 @@
-"""The whole report: collect results, make sections, draw figures, write files."""
+"""The whole report: results are collected, figures drawn and files written.
+
+They are one HTML page that needs nothing else, the same as Markdown, and the tables as LaTeX and CSV.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from ramify.errors import RamifyError
-from ramify.lab.report.exhibit import Exhibit, Section, file_name
-from ramify.lab.report.figures.style import Drawing, figure_style, render_figure
-from ramify.lab.report.report_page import GENERATOR, Page, summary, table_latex
-from ramify.lab.report.sections.gold_labels import by_label, by_length, induced
-from ramify.lab.report.sections.score_tables import agreement, scores, treebank_comparison
-from ramify.lab.report.sections.training import cost, curves, every_run, symbols, use_of_symbols
-from ramify.lab.results.collection import Collection, Problem
-from ramify.lab.results.find_results import collect_results
+from ramify.lab.report.exhibit import Exhibit, Table, file_name
+from ramify.lab.report.figures import Drawing, figure_style, render_figure
+from ramify.lab.report.sections import labels, models
+from ramify.lab.results.collection import Collection, Problem, collect_results
+from ramify.lab.results.schema import Result, Spread, spread
+from ramify.lab.templates import render
 from ramify.storage.files import folder_contents, write_atomically
 from ramify.storage.locks import locked_folder
+from ramify.version import VERSION
 
-SECTIONS = (
-    scores, treebank_comparison, agreement, symbols, use_of_symbols,
-    by_label, by_length, induced, cost, curves, every_run,
-)  # fmt: skip
-"""In the order of the page."""
+SECTIONS: dict[str, Callable[[Collection], Iterator[Exhibit]]] = {
+    "scores": models.scores,
+    "across-treebanks": models.treebank_comparison,
+    "agreement": models.agreement,
+    "symbols": models.symbols,
+    "use-of-symbols": models.use_of_symbols,
+    "recall-by-label": labels.by_label,
+    "f1-by-length": labels.by_length,
+    "gold-labels": labels.induced,
+    "cost": models.cost,
+    "curves": models.curves,
+    "runs": models.every_run,
+}
+"""In the order of the page; `texts.toml` has their titles."""
 PAGE, MARKDOWN, TABLES, FIGURES = "index.html", "report.md", "tables", "figures"
 NO_FIGURES = (
     "There are no figures: matplotlib is not installed. Get it with pip install 'ramify[plot]' and run this again."
@@ -60,9 +76,14 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
         write_atomically(out / PAGE, Page(study.title, "This report is not finished.").as_html().encode())
     has_figures = find_spec("matplotlib") is not None
     for folder in (TABLES, FIGURES)[: 1 + has_figures]:
-        _make_folder(out / folder)
+        try:
+            (out / folder).mkdir(exist_ok=True)
+        except OSError as error:
+            raise RamifyError(
+                f"{out / folder}: cannot be made ({error.strerror}); give another folder with --out."
+            ) from error
     sections = sections_of(study)
-    exhibits = [exhibit for section in sections for exhibit in section.exhibits]
+    exhibits = [exhibit for of in sections.values() for exhibit in of]
     drawings = dict(_draw(exhibits, on_figure)) if has_figures else {}
     made: dict[str, bytes] = {}
     for name, drawn in drawings.items():
@@ -82,7 +103,7 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
     return Report(out / PAGE, len(study.results), tables, len(drawings), study.problems, notes)
 
 
-def sections_of(study: Collection) -> list[Section]:
+def sections_of(study: Collection) -> dict[str, list[Exhibit]]:
     """All that have something in them; no two exhibits have the same files."""
     names_used: set[str] = set()
 
@@ -93,8 +114,7 @@ def sections_of(study: Collection) -> list[Section]:
         names_used.add(name)
         return replace(exhibit, name=name)
 
-    found = (section for make in SECTIONS if (section := make(study)).exhibits)
-    return [replace(section, exhibits=[*map(with_own_files, section.exhibits)]) for section in found]
+    return {kind: found for kind, make in SECTIONS.items() if (found := [*map(with_own_files, make(study))])}
 
 
 def _draw(exhibits: list[Exhibit], on_figure: Callable[[], None]) -> Iterator[tuple[str, Drawing]]:
@@ -116,16 +136,114 @@ def _check_out(out: Path) -> None:
         raise RamifyError(f"{out}: is not empty and holds no report; give another folder with --out.")
 
 
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(exist_ok=True)
-    except OSError as error:
-        raise RamifyError(f"{path}: cannot be made ({error.strerror}); give another folder with --out.") from error
-
-
 def _others(out: Path, made: set[str]) -> list[str]:
     """A note on tables and figures that this report did not make: those of an earlier one may have other numbers."""
     files = (path.relative_to(out).as_posix() for folder in (TABLES, FIGURES) for path in (out / folder).glob("*"))
     others = sorted(set(files) - made)
     names = ", ".join(others[:3]) + (" and others" if len(others) > 3 else "")
     return [f"{out} also has {names}: not of this report, but perhaps of an earlier one."] if others else []
+
+
+GENERATOR = "ramify report"
+
+
+@cache
+def texts() -> dict[str, Any]:
+    """The prose of the report, from `texts.toml`."""
+    return tomllib.loads(files("ramify.lab.report").joinpath("texts.toml").read_text(encoding="utf-8"))
+
+
+class Footnotes:
+    """Notes of exhibits: one that several of them have is printed once, at the end, and referred to by its number."""
+
+    def __init__(self, exhibits: Sequence[Exhibit]) -> None:
+        counts = Counter(note for exhibit in exhibits for note in exhibit.notes)
+        self.shared = [note for note, count in counts.items() if count > 1]
+
+    def of(self, exhibit: Exhibit) -> tuple[list[str], list[int]]:
+        """The notes that only this exhibit has, and the numbers of the others."""
+        numbers = sorted(self.shared.index(note) + 1 for note in exhibit.notes if note in self.shared)
+        return [note for note in exhibit.notes if note not in self.shared], numbers
+
+
+@dataclass(frozen=True)
+class Page:
+    """What stands on the page, from top to bottom; the main figure is the first one."""
+
+    title: str
+    summary: str
+    sections: Mapping[str, list[Exhibit]] = field(default_factory=dict)
+    """The exhibits of each kind of section; `texts.toml` has its title and what it is about"""
+    drawings: Mapping[str, Drawing] = field(default_factory=dict)
+    """Figures by the names of their exhibits; those that were not drawn are left out"""
+    remarks: Sequence[str] = ()
+    problems: Sequence[Problem] = ()
+    results: Sequence[Result] = ()
+
+    def values(self) -> dict[str, Any]:
+        """What the templates need."""
+        exhibits = [e for of in self.sections.values() for e in of if e.table or e.name in self.drawings]
+        counts = Counter(problem.what for problem in self.problems)
+        return {
+            "page": self,
+            "main": next((exhibit for exhibit in exhibits if exhibit.name in self.drawings), None),
+            "sections": {kind: [e for e in of if e in exhibits] for kind, of in self.sections.items()},
+            "problems": Table(["what", "where", "why"], {"": [(p.what, p.where, p.why) for p in self.problems]}),
+            "problem_counts": ", ".join(f"{count} {what}" for what, count in counts.items()),
+            "footnotes": Footnotes(exhibits),
+            "texts": texts(),
+            "split": " and ".join(dict.fromkeys(result.split for result in self.results)),
+            "version": VERSION,
+        }
+
+    def as_html(self) -> str:
+        """Style and figures are embedded, so the page loads nothing from the network."""
+        style = files("ramify.lab.report").joinpath("templates", "page.css").read_text(encoding="utf-8")
+        return render("report/templates/page.html", style=style, generator=GENERATOR, **self.values())
+
+    def as_markdown(self) -> str:
+        """The same with links to the files of the figures."""
+        return render("report/templates/report.md", **self.values())
+
+
+def table_latex(exhibit: Exhibit) -> str:
+    """Its table as a `table` with caption and label; one that would be wider than the text is made smaller.
+
+    The notes are comments: signatures do not belong in a caption, and not every LaTeX can set their scripts.
+    """
+    return render("report/templates/table.tex", exhibit=exhibit, table=exhibit.table)
+
+
+NOT_COMPARED = "oracle"
+"""The baseline that looks at the gold trees"""
+
+
+def summary(study: Collection) -> str:
+    """How much was compared, and the best model beside the best baseline, on the first treebank and on how many."""
+    best = {data: found for data in study.datasets if (found := _best_model(study, data))}
+    compared = len({model for data in study.datasets for model in study.models(data) if study.of(data, model)})
+    sentences = [f"{_counted(compared, 'model')} on {_counted(len(best), 'treebank')}."]
+    for data, (model, f1) in list(best.items())[:1]:
+        deviation = "" if f1.std is None else f" ± {f1.std:.1f}"
+        baseline = _best_baseline(study, data)
+        beside = f"; the best baseline, {baseline[0]}, has {baseline[1]:.1f}" if baseline else ""
+        sentences.append(f"On {data}, {model} has the highest S-F1, {f1.mean:.1f}{deviation} percent{beside}.")
+    beaten = [f1.mean > other[1] for data, (_, f1) in best.items() if (other := _best_baseline(study, data))]
+    if len(beaten) > 1:
+        sentences.append(f"The best model beats the best baseline on {sum(beaten)} of {len(beaten)} treebanks.")
+    return " ".join(sentences)
+
+
+def _best_model(study: Collection, data: str) -> tuple[str, Spread] | None:
+    found = {model: spread(r.f1 for r in study.of(data, model)) for model in study.models(data)}
+    known = [(model, f1) for model, f1 in found.items() if f1 is not None]
+    return max(known, key=lambda each: each[1].mean, default=None)
+
+
+def _best_baseline(study: Collection, data: str) -> tuple[str, float] | None:
+    found = [(r.model, r.f1) for r in study.baselines(data) if r.model != NOT_COMPARED]
+    return max(found, key=lambda each: each[1], default=None)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"

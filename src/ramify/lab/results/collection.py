@@ -1,15 +1,32 @@
-"""All results of an experiment, and which of them belong together."""
+"""All results in the folder of an experiment, finished or not, and which of them belong together."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
+from pathlib import Path
 from typing import Literal
 
+from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES
-from ramify.lab.results.schema import Group, Result, Spread, spread
+from ramify.lab.results.result_paths import BASELINES as SCORED_BASELINES
+from ramify.lab.results.result_paths import CONFIG, FAILED, METRICS, PLAN, RESULTS
+from ramify.lab.results.schema import (
+    Failure,
+    Group,
+    PlanRecord,
+    RecordError,
+    Result,
+    Spread,
+    one_line,
+    read_record,
+    read_result,
+    spread,
+)
 
 DECODERS = ("mbr", "viterbi")
 """The order in which decoders are shown, others after them; details are those of the first that a run has."""
@@ -126,12 +143,11 @@ class Collection:
     def units(self) -> list[Unit]:
         """What is drawn together; left out are units of whose results another unit has all."""
         found = [(group, data, self._drawn(group, data)) for group in self.groups for data in group.models]
-        kept: list[tuple[TableGroup, str, set[str]]] = []
+        kept: dict[frozenset[str], tuple[TableGroup, str]] = {}
         for group, data, results in found:
-            larger = any(results < others for _, _, others in found)
-            if results and not larger and all(results != others for _, _, others in kept):
-                kept.append((group, data, results))
-        datasets = [data for _, data, _ in kept]
+            if results and not any(results < others for _, _, others in found):
+                kept.setdefault(results, (group, data))
+        datasets = [data for _, data in kept.values()]
         return [
             Unit(
                 group,
@@ -140,7 +156,7 @@ class Collection:
                 data if datasets.count(data) == 1 else f"{data}, {group.title}",
                 data != datasets[0],
             )
-            for group, data, _ in kept
+            for group, data in kept.values()
         ]
 
     def units_with(self, details: Callable[[Result], object]) -> Iterator[tuple[Unit, dict[str, list[Result]]]]:
@@ -151,9 +167,9 @@ class Collection:
             if found:
                 yield unit, found
 
-    def _drawn(self, group: TableGroup, data: str) -> set[str]:
+    def _drawn(self, group: TableGroup, data: str) -> frozenset[str]:
         """The results of which details of a group are shown, by their files."""
-        return {result.path for model in group.models[data] for result in self.of(data, model, group)}
+        return frozenset(result.path for model in group.models[data] for result in self.of(data, model, group))
 
 
 def decoders_of(results: Iterable[Result]) -> list[str]:
@@ -174,3 +190,106 @@ def perplexity_of(results: Iterable[Result], with_spelling: bool = False) -> Spr
         found = result.perplexity_with_spelling if with_spelling else result.perplexity
         by_seed[result.seed] = found or by_seed.get(result.seed)
     return None if None in by_seed.values() else spread(by_seed.values())
+
+
+def collect_results(folder: Path) -> Collection:
+    """The results below `folder`, by the plan of its experiment or, without one, whatever is found."""
+    if not folder.is_dir():
+        raise RamifyError(f"{folder}: is not a folder; give the one that `ramify experiment` wrote into.")
+    problems: list[Problem] = []
+    plan = None
+    if (folder / PLAN).exists():
+        try:
+            plan = read_record(folder / PLAN, PlanRecord)
+        except RecordError as error:
+            problems.append(Problem("broken", PLAN, f"{error.why}; the folder is searched instead"))
+    results: dict[tuple[object, ...], Result] = {}
+    for path in _result_files(folder, plan):
+        try:
+            result = read_result(path, folder)
+        except RecordError as error:
+            problems.append(Problem("broken", one_line(path.relative_to(folder).as_posix()), error.why))
+            continue
+        first = results.setdefault((result.data, result.model, result.seed, result.decoder, result.kind), result)
+        if first is not result:  # it would count twice
+            problems.append(Problem("broken", result.path, f"is of the same run as {first.path}; left out"))
+    found = list(results.values())
+    problems += _unfinished(folder, plan, found, {problem.where for problem in problems})
+    if not found and not problems:
+        raise RamifyError(f"{folder}: has no results; run `ramify experiment` first.")
+    groups = [TableGroup.of(group) for group in plan.groups] if plan else []
+    groups += _unplanned(groups, found)
+    title = (plan.title if plan else folder.resolve().name) or "Runs"
+    problems.sort(key=lambda problem: (problem.what, problem.where))
+    return Collection(title, [group for group in groups if group.models], found, problems)
+
+
+def _result_files(folder: Path, plan: PlanRecord | None) -> list[Path]:
+    """In an order that a person would give them: seed-10 after seed-9."""
+    found = {path for path in folder.rglob(f"{SCORED_BASELINES}/*/*.json") if not (path.parent / CONFIG).exists()}
+    found.update(folder.rglob(f"{RESULTS}/*.json"))
+    for run in plan.runs if plan else ():  # which may be on another disk, behind a link that a search does not follow
+        place = folder / run.path / RESULTS
+        found.update(place.glob("*.json") if os.path.isdir(place) else ())  # noqa: PTH112
+    return sorted((path for path in found if not path.name.startswith(".") and path.name != FAILED), key=_natural)
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    parts = re.split(r"([0-9]+)", str(path))
+    return [(int(part[:9]), "") if part.isdecimal() else (-1, part) for part in parts if part]
+
+
+def _unplanned(groups: list[TableGroup], results: list[Result]) -> Iterator[TableGroup]:
+    """What no group of the plan has: all models, where there is no plan."""
+    planned = {(data, model) for group in groups for data, models in group.models.items() for model in models}
+    others: dict[str, list[str]] = {}
+    for result in results:
+        models = others.setdefault(result.data, [])
+        if not result.is_baseline and (result.data, result.model) not in planned and result.model not in models:
+            models.append(result.model)
+    shown = {data for group in groups for data in group.models}
+    others = {data: models for data, models in others.items() if models or data not in shown}
+    if others:
+        yield TableGroup("others", "Other runs" if groups else "All runs", others)
+
+
+def _unfinished(folder: Path, plan: PlanRecord | None, results: list[Result], broken: set[str]) -> Iterator[Problem]:
+    """Planned runs and baselines without results, and folders of runs that failed or stopped."""
+    present = {result.path for result in results} | broken
+    started = {str(Path(path).parent.parent) for path in present}
+    named: set[str] = set()
+    for run in plan.runs if plan else ():
+        named.add(run.path)
+        lacking = [decoder for decoder in run.decoders if f"{run.path}/{RESULTS}/{decoder}.json" not in present]
+        if run.path not in started or lacking:
+            yield _state(folder / run.path, run.path, lacking if run.path in started else [])
+    failed = {path.parent.name for path in folder.glob(f"{SCORED_BASELINES}/*/{FAILED}")}  # which is reported below
+    for data in plan.data if plan else ():
+        for file in (f"{SCORED_BASELINES}/{data}/{name}.json" for name in plan.baselines) if plan else ():
+            if file not in present and data not in failed:
+                yield Problem("missing", file, "was not scored")
+    for name in (FAILED, METRICS):
+        for path in sorted(folder.rglob(name)):
+            where = one_line(path.parent.relative_to(folder).as_posix())
+            if where not in started and where not in named:
+                named.add(where)
+                yield _state(path.parent, where, [])
+
+
+def _state(run: Path, where: str, lacking: list[str]) -> Problem:
+    # Those of `os.path`, unlike a Path's, accept a folder that cannot be read.
+    if os.path.isfile(run / FAILED):  # noqa: PTH113
+        try:
+            return Problem("failed", where, read_record(run / FAILED, Failure).error)
+        except RecordError as error:
+            return Problem("failed", where, f"for an unknown reason: {FAILED} {error.why}")
+    if lacking:
+        return Problem("half-finished", where, f"no results by {', '.join(lacking)} yet")
+    if not os.path.isdir(run):  # noqa: PTH112
+        return Problem("missing", where, "was not begun")
+    try:
+        epochs = (run / METRICS).read_bytes().count(b"\n") if (run / METRICS).is_file() else 0
+    except OSError:
+        epochs = 0
+    trained = f"after {epochs} epoch{'s' * (epochs != 1)} of training" if epochs else "before the end of an epoch"
+    return Problem("half-finished", where, f"stopped {trained}, or still runs: no results yet")

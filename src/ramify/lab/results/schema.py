@@ -75,6 +75,10 @@ class Run(Struct, frozen=True, omit_defaults=True):
     """The names of the runs on which training is focused"""
     members: tuple[str, ...] = ()
     """The names of the runs that are averaged"""
+    branching: float = 0.0
+    """Of an average: its bonus for spans at that end of the sentence to which its members' trees branch"""
+    leave_out_collapsed: bool = False
+    """Of an average: whether members that collapsed do not count"""
     settings: dict[str, Any] | None = None
     """All settings of its training, by name; None for an average"""
 
@@ -135,6 +139,11 @@ class PlanRecord(Struct, frozen=True, omit_defaults=True):
     """Those of all groups, each once, with their settings"""
     earlier_data: dict[str, DataRecord] = {}
     """Data sets of earlier plans in this folder that this plan lacks"""
+
+    @property
+    def known_data(self) -> dict[str, DataRecord]:
+        """All data sets that this plan or one before it had."""
+        return self.earlier_data | self.data
 
 
 class Failure(Struct, frozen=True):

@@ -14,7 +14,6 @@ from ramify.lab.plan.experiment import Plan
 from ramify.lab.results.result_paths import BASELINES, CONFIG, FAILED, METRICS, PLAN, result_file
 from ramify.lab.results.schema import (
     FORMAT,
-    DataRecord,
     Epoch,
     Failure,
     PlanRecord,
@@ -51,10 +50,9 @@ def check_same(out: Path, plan: Plan) -> None:
     before = _earlier_plan(out)
     if before is not None and before.name != plan.name:
         raise RamifyError(f"{out}: holds the experiment {before.name!r}; give another --out.")
-    known = _known_data(before)
+    known = before.known_data if before else {}
     for name, data in plan.data.items():
-        then = known.get(name)
-        if then is None:
+        if (then := known.get(name)) is None:
             continue
         if then.sha256 != data.checksums:
             raise RamifyError(f"{out}: was begun with other files of {name}; give the same ones, or another --out.")
@@ -74,8 +72,8 @@ def check_same(out: Path, plan: Plan) -> None:
 
 def write_plan(out: Path, plan: Plan) -> None:
     """The plan, with what is known of the data of earlier plans: their results are still in the folder."""
-    known = _known_data(_earlier_plan(out))
-    earlier = {name: data for name, data in known.items() if name not in plan.data}
+    before = _earlier_plan(out)
+    earlier = {name: data for name, data in before.known_data.items() if name not in plan.data} if before else {}
     write_json(out / PLAN, as_record(msgspec.structs.replace(plan.as_record(), earlier_data=earlier)))
 
 
@@ -88,15 +86,9 @@ def _earlier_plan(out: Path) -> PlanRecord | None:
         raise RamifyError(f"{out / PLAN}: {error.why}; begin another experiment with another --out.") from error
 
 
-def _known_data(plan: PlanRecord | None) -> dict[str, DataRecord]:
-    """All data sets that this plan or one before it had."""
-    return {} if plan is None else plan.earlier_data | plan.data
-
-
 def _check_same_run(folder: Path, run: Run, threads: int) -> None:
-    if run.settings is None:
-        return
-    if not os.path.exists(folder / CONFIG):  # noqa: PTH110, unlike a Path's it accepts a folder that cannot be read
+    # `os.path.exists`, unlike a Path's, accepts a folder that cannot be read.
+    if run.settings is None or not os.path.exists(folder / CONFIG):  # noqa: PTH110
         return
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -126,19 +118,16 @@ def epochs_done(run: Path) -> list[Epoch]:
 
 def result_of(out: Path, run: Run, decoder: str | None = None) -> Result | None:
     """The result of a run by a decoder, by default its first; None where there is none that can be read."""
-    return _result(result_file(out / run.path, decoder or run.decoders[0]))
+    with suppress(RecordError):
+        return read_record(result_file(out / run.path, decoder or run.decoders[0]), Result)
+    return None
 
 
 def baseline_of(out: Path, data: str, name: str) -> Result | None:
     """The result of a baseline; None where there is none that can be read."""
-    return _result(out / BASELINES / data / f"{name}.json")
-
-
-def _result(path: Path) -> Result | None:
-    try:
-        return read_record(path, Result)
-    except RecordError:
-        return None
+    with suppress(RecordError):
+        return read_record(out / BASELINES / data / f"{name}.json", Result)
+    return None
 
 
 def missing_decoders(out: Path, run: Run) -> tuple[str, ...]:

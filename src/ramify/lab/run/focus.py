@@ -1,8 +1,7 @@
-"""A recipe carried out: its runs, the ensemble of the last ones, and what each stage gained."""
+"""A recipe carried out: its runs, the ensemble of all of them, and what each stage gained."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +13,17 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from ramify.corpus.sentence import Sentence
-from ramify.errors import RamifyError, RamifyWarning
+from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan
-from ramify.lab.plan.recipe import Recipe, data_set, last_students, plan_of, read_recipe, recipe_from
+from ramify.lab.plan.recipe import RESULT, Recipe, data_set, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
 from ramify.lab.results.result_paths import RUNS, result_file
-from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, as_record, read_record, spread
+from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, as_record, read_record, run_name, spread
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment
+from ramify.lab.run.scoring import averaged, named_members, sentences_of
 from ramify.lab.run.status import Status
 from ramify.lab.run.worker_process import Event, cores
-from ramify.parser.ensemble_members import Member, collapsed_members, open_member
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.files import write_json
 from ramify.storage.model_files import checksum
@@ -99,7 +97,7 @@ def run_focus(
     on_begin: Callable[[list[Status]], None] = lambda _: None,
     on_change: Callable[[Status, Event], None] = lambda _, __: None,
 ) -> None:
-    """Train what is missing and leave the ensemble of the last students."""
+    """Train what is missing and leave the ensemble of all grammars."""
 
     def begin(statuses: list[Status]) -> None:
         write_json(planned.out / RECIPE, as_record(RecipeRecord(FORMAT, planned.recipe.as_record())))
@@ -116,39 +114,19 @@ def run_focus(
 
 
 def _save_ensemble(planned: PlannedFocus) -> None:
-    from ramify.parser import Ensemble
-
-    members = _final_members(planned)
+    result = planned.plan.runs[run_name(planned.data.name, RESULT, None)]
+    folders = {name: planned.out / RUNS / name for name in result.members}
     if is_ensemble(planned.model):
-        saved = [checksum(member.folder) for member in read_ensemble(planned.model).members]
-        if saved == [member.sha256 for member in members]:
+        saved = {checksum(member.folder) for member in read_ensemble(planned.model).members}
+        if saved <= {checksum(folder) for folder in folders.values()}:
             return
         raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
-    Ensemble(members).save(planned.model)
-
-
-def _final_members(planned: PlannedFocus) -> list[Member]:
-    """The last students, without those that collapsed; if all of them did, their teachers."""
-    train = prepare(planned.data.split("train"), planned.data.split("dev"), planned.recipe.student.with_seed(0)).train
-    sentences = [Sentence.from_tokens(parse.words) for parse in train.parses]
-    students = last_students(planned.recipe, planned.data)
-    for names in (students, planned.plan.runs[students[0]].teachers):
-        members = [_member(planned, name) for name in names]
-        collapsed = collapsed_members(members, sentences)
-        for place, reason in collapsed.items():
-            warnings.warn(f"{members[place].name} has collapsed: {reason}.", RamifyWarning, stacklevel=2)
-        if kept := [member for place, member in enumerate(members) if place not in collapsed]:
-            return kept
-    return [_member(planned, name) for name in students]
-
-
-def _member(planned: PlannedFocus, name: str) -> Member:
-    folder = planned.out / RUNS / name
-    return open_member(f"{folder.parent.name}/{folder.name}={folder}")
+    train = sentences_of(planned.data, "train", next(iter(folders.values())))
+    averaged(named_members(folders), result, train).save(planned.model)
 
 
 def stage_table(planned: PlannedFocus) -> Table:
-    """The baselines, then what each stage reached: its grammars and their average."""
+    """The baselines, then what each stage reached: its grammars and their average; last the result."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, head in enumerate(HEADS):
         table.add_column(head, justify="right" if number else "left")

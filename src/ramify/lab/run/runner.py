@@ -117,6 +117,8 @@ class _Experiment:
         self._plan, self._out, self._statuses, self._on_change, self._lock = plan, out, statuses, on_change, lock
         self._start = start
         self._data_of = {_baselines_name(data): data for data in plan.data}
+        self._places = {name: out.absolute() / BASELINES / data for name, data in self._data_of.items()}
+        self._places |= {name: out.absolute() / run.path for name, run in plan.runs.items()}
         self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
         self._workers: dict[str, AnyWorker] = {}
 
@@ -158,20 +160,15 @@ class _Experiment:
         return None
 
     def _job(self, name: str) -> Job:
-        place, threads = str(self._place(name).absolute()), self._plan.threads
+        place, threads = str(self._places[name]), self._plan.threads
         if name in self._data_of:
             data = self._data_of[name]
             missing = folder.missing_baselines(self._out, self._plan, data)
             return Job(self._plan.data[data], place, threads, baselines=missing)
         run = self._plan.runs[name]
         run = replace(run, decoders=folder.missing_decoders(self._out, run))
-        others = {other: str(self._place(other).absolute()) for other in run.needs}
+        others = {other: str(self._places[other]) for other in run.needs}
         return Job(self._plan.data[run.data], place, threads, run, others)
-
-    def _place(self, name: str) -> Path:
-        if name in self._data_of:
-            return self._out / BASELINES / self._data_of[name]
-        return self._out / self._plan.runs[name].path
 
     def _take(self, name: str, event: Event, request: StopRequest) -> None:
         if event["event"] != ENDED:
@@ -186,7 +183,7 @@ class _Experiment:
             self._change(name, {"event": "state", "state": "stopped"})
         else:
             error = self._statuses[name].error or explain(code)
-            folder.save_failure(self._place(name), error, self._statuses[name].details or written)
+            folder.save_failure(self._places[name], error, self._statuses[name].details or written)
             self._change(name, {"event": "failed", "error": error, "final": True})
 
     def _change(self, name: str, event: Event) -> None:

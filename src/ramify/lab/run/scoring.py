@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -116,14 +116,30 @@ def check_data(plan: Plan, statuses: Collection[Status]) -> None:
                     gold_of(data, prepared.word_rule)
 
 
-def agreement_on_dev(ensemble: Ensemble, data: DataSet, member: Path) -> dict[str, Any]:
-    """How far the members of an average agree on the dev sentences, which are those of the first member's training."""
+def named_members(folders: Mapping[str, str | Path]) -> list[str]:
+    """Model folders with the names of their runs, without the data that all have in common."""
+    return [f"{name.partition('/')[2]}={folder}" for name, folder in folders.items()]
+
+
+def averaged(members: Sequence[str], run: Run, train: Sequence[Sentence]) -> Ensemble:
+    """The ensemble of an average; training sentences tell who collapsed and to which side trees branch."""
+    from ramify.parser import Ensemble
+
+    ensemble = Ensemble(members)
+    if run.leave_out_collapsed:
+        ensemble = ensemble.without_collapsed(train)
+    return ensemble.favouring_branching(run.branching, train) if run.branching else ensemble
+
+
+def sentences_of(data: DataSet, split: Literal["train", "dev"], member: Path) -> list[Sentence]:
+    """The sentences with which a member of an average was trained, or by which its best epoch was chosen."""
     from ramify.storage.model_files import read_config
     from ramify.training.settings import load_settings
 
     settings = load_settings(None, dict(read_config(member)["settings"]))
-    dev = prepare(data.split("train"), data.split("dev"), settings).dev
-    return ensemble.agreement([Sentence.from_tokens(parse.words) for parse in dev.parses]).as_record()
+    prepared = prepare(data.split("train"), data.split("dev"), settings)
+    corpus = prepared.train if split == "train" else prepared.dev
+    return [Sentence.from_tokens(parse.words) for parse in corpus.parses]
 
 
 def training_record(folder: Path, threads: int, peak_memory: float | None) -> dict[str, Any]:

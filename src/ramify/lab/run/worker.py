@@ -113,7 +113,7 @@ def _train_and_score(job: Job, run: Run, report: Report) -> None:
     import torch
 
     from ramify.lab.plan.experiment import settings_of
-    from ramify.lab.run.scoring import gold_of, model_result, training_record
+    from ramify.lab.run.scoring import gold_of, model_result, named_members, training_record
     from ramify.runtime.compilation import on_compilation
     from ramify.training import train
 
@@ -130,7 +130,7 @@ def _train_and_score(job: Job, run: Run, report: Report) -> None:
     assert train_set is not None
     options = {name: value for name, value in (run.settings or {}).items() if value is not None}
     parser = train(
-        train_set, folder, dev=job.data.split("dev"), teachers=_named(job.others), resume=True,
+        train_set, folder, dev=job.data.split("dev"), teachers=named_members(job.others), resume=True,
         on_epoch=on_epoch, on_progress=_progress(report, settings.epochs), **options,
     )  # fmt: skip
     training = training_record(folder, job.threads, _peak(folder))
@@ -143,23 +143,18 @@ def _train_and_score(job: Job, run: Run, report: Report) -> None:
 def _score_average(job: Job, run: Run, report: Report) -> None:
     import torch
 
-    from ramify.lab.run.scoring import agreement_on_dev, gold_of, model_result
-    from ramify.parser import Ensemble
+    from ramify.lab.run.scoring import averaged, gold_of, model_result, named_members, sentences_of
 
     torch.set_num_threads(job.threads)
     report("state", state="scoring")
-    ensemble = Ensemble(_named(job.others))
+    member = Path(next(iter(job.others.values())))
+    ensemble = averaged(named_members(job.others), run, sentences_of(job.data, "train", member))
     gold = gold_of(job.data, ensemble.word_rule) if job.data.is_scored else None
     about: dict[str, Any] = {"members": run.members}
     if gold is None:
-        about["agreement"] = agreement_on_dev(ensemble, job.data, Path(next(iter(job.others.values()))))
+        about["agreement"] = ensemble.agreement(sentences_of(job.data, "dev", member)).as_record()
     for decoder in run.decoders:
         _write(result_file(Path(job.folder), decoder), model_result(ensemble, gold, job.data, run, decoder, about))
-
-
-def _named(folders: dict[str, str]) -> list[str]:
-    """Model folders with the names of their runs, without the data that all have in common."""
-    return [f"{name.partition('/')[2]}={folder}" for name, folder in folders.items()]
 
 
 def _write(path: Path, result: Result) -> None:

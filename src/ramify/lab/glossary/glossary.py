@@ -1,19 +1,32 @@
-"""The entries of a glossary and the facts in them, whatever they are printed on."""
+"""A glossary: entries, the facts in them, and how they are shown in a terminal, as JSON, Markdown or one HTML page.
+
+All that comes from the model or the text is escaped. The page needs no network and no server: it forbids itself, by the
+checksums of its style and script, to run or load anything else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text as Words
 
+from ramify.drawing.html import policy_hash
 from ramify.evaluation.induced import Induced
 from ramify.evaluation.subtypes import Subtype
 from ramify.lab.templates import render
 from ramify.models.delexicalised import MAX_DEPTH
 from ramify.models.rule_lookup import MAX_SOLVED
+from ramify.printing import printable
 from ramify.version import VERSION
 
 Counted = tuple[tuple[str, int], ...]
@@ -150,18 +163,12 @@ def percent(share: float) -> str:
 def _record(symbol: Nonterminal | Preterminal) -> dict[str, Any]:
     """As JSON values; its number says nothing outside of the model, and most grammars have no head words."""
     gold = "gold_labels" if isinstance(symbol, Nonterminal) else "gold_tags"
-    record = {gold if key == "gold" else key: value for key, value in msgspec.structs.asdict(symbol).items()}
+    # Probabilities to six digits; further ones differ from machine to machine.
+    content = json.dumps(msgspec.to_builtins(symbol))
+    record = json.loads(content, parse_float=lambda digits: round(float(digits), 6))
     left_out = {"number"} if record.get("heads") else {"number", "heads", "dependents"}
-    return {k: v if k == "share" else _rounded(msgspec.to_builtins(v)) for k, v in record.items() if k not in left_out}
-
-
-def _rounded(value: Any) -> Any:
-    """Probabilities to six digits; further ones differ from machine to machine."""
-    if isinstance(value, dict):
-        return {key: _rounded(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
-    return round(value, 6) if isinstance(value, float) else value
+    record |= {"share": symbol.share}
+    return {gold if key == "gold" else key: value for key, value in record.items() if key not in left_out}
 
 
 MAX_GOLD_LABELS = 4
@@ -187,32 +194,32 @@ class Fact(NamedTuple):
         return " / " if self.name in ("phrases", "two words") else ", "
 
 
-def facts_of(symbol: Nonterminal | Preterminal) -> Iterator[Fact]:
+def facts_of(symbol: Nonterminal | Preterminal) -> list[Fact]:
     """All but the rules; what is not known is left out."""
-    for fact in _nonterminal(symbol) if isinstance(symbol, Nonterminal) else _preterminal(symbol):
-        if fact.pieces:
-            yield fact
+    gold = _percents(symbol.gold_shares[:MAX_GOLD_LABELS])
+    if isinstance(symbol, Preterminal):
+        facts = {"gold tags": gold, "words": _percents(symbol.words)}
+    else:
+        of_how_many = [Piece("of", f"{sum(count for _, count in symbol.gold):,} correct")] if gold else []
+        left, right = symbol.dependents
+        facts = {
+            "gold labels": gold + of_how_many,
+            "heads": _percents(symbol.heads),
+            "dependents on the left": _percents(left),
+            "dependents on the right": _percents(right),
+            "phrases": [Piece(phrase, f"×{count:,}" if count > 1 else "") for phrase, count in symbol.phrases],
+            "two words": [Piece(phrase) for phrase, _ in symbol.pairs],
+            "first words": _percents((word, count / (symbol.count or 1)) for word, count in symbol.first_words),
+            "last words": _percents((word, count / (symbol.count or 1)) for word, count in symbol.last_words),
+        }
+    return [Fact(name, pieces) for name, pieces in facts.items() if pieces]
 
 
-def _nonterminal(symbol: Nonterminal) -> Iterator[Fact]:
-    correct = sum(count for _, count in symbol.gold)
-    of_how_many = [Piece("of", f"{correct:,} correct")] if correct else []
-    yield Fact("gold labels", _percents(symbol.gold_shares[:MAX_GOLD_LABELS]) + of_how_many)
-    yield Fact("heads", _percents(symbol.heads))
-    for side, words in zip(("left", "right"), symbol.dependents, strict=True):
-        yield Fact(f"dependents on the {side}", _percents(words))
-    yield Fact("phrases", [Piece(phrase, f"×{count:,}" if count > 1 else "") for phrase, count in symbol.phrases])
-    yield Fact("two words", [Piece(phrase) for phrase, _ in symbol.pairs])
-    yield Fact("first words", _shares(symbol.first_words, symbol.count))
-    yield Fact("last words", _shares(symbol.last_words, symbol.count))
+def _percents(pairs: Iterable[tuple[str, float]]) -> list[Piece]:
+    return [Piece(name, percent(share)) for name, share in pairs]
 
 
-def _preterminal(symbol: Preterminal) -> Iterator[Fact]:
-    yield Fact("gold tags", _percents(symbol.gold_shares[:MAX_GOLD_LABELS]))
-    yield Fact("words", _percents(symbol.words))
-
-
-def share_of(symbol: Symbol) -> str:
+def share_of(symbol: Nonterminal | Preterminal) -> str:
     """How much it is used, in words; empty where that is not known."""
     if symbol.share is None:
         return ""
@@ -226,9 +233,77 @@ def distinctive(first_words: Counted) -> str:
     return ", ".join(f"{word} ×{count:,}" for word, count in first_words) or "nothing tells it apart"
 
 
-def _percents(pairs: Probable) -> list[Piece]:
-    return [Piece(name, percent(share)) for name, share in pairs]
+def as_markdown(glossary: Glossary) -> str:
+    """The whole glossary."""
+    return render("glossary/templates/glossary.md", **_values(glossary))
 
 
-def _shares(counts: Counted, total: int | None) -> list[Piece]:
-    return _percents(tuple((word, count / (total or 1)) for word, count in counts))
+def as_html(glossary: Glossary) -> str:
+    """The whole page."""
+    folder = files("ramify.lab.glossary").joinpath("templates")
+    style, script = (folder.joinpath(f"page.{ending}").read_text("utf-8") for ending in ("css", "js"))
+    hashes = f"style-src {policy_hash(style)}; script-src {policy_hash(script)}"
+    policy = f"default-src 'none'; {hashes}; base-uri 'none'"
+    return render("glossary/templates/page.html", style=style, script=script, policy=policy, **_values(glossary))
+
+
+def _values(glossary: Glossary) -> dict[str, Any]:
+    return {
+        "glossary": glossary,
+        "places": {each.name: f"symbol-{each.number}" for each in (*glossary.nonterminals, *glossary.preterminals)},
+        "facts_of": facts_of,
+        "share_of": share_of,
+        "percent": percent,
+        "distinctive": distinctive,
+        "search_words": _search_words,
+        "version": VERSION,
+    }
+
+
+def _search_words(*found: str) -> str:
+    """Each word once, as the script looks for them: in lower case, one space between them."""
+    return " ".join(dict.fromkeys(" ".join(found).replace(",", " ").lower().split()))
+
+
+def in_terminal(glossary: Glossary) -> Iterator[RenderableType]:
+    """What to print, one below the other."""
+    yield Words(printable(glossary.model), "bold")
+    yield from (Words(printable(remark)) for remark in glossary.remarks())
+    yield Rule("nonterminals", align="left")
+    for symbol in glossary.nonterminals:
+        rules = [("" if number else "rules", _rule(rule)) for number, rule in enumerate(symbol.rules)]
+        yield _entry(symbol.name, share_of(symbol), [*_facts(symbol), *rules])
+    if glossary.subtypes:
+        yield Rule("gold labels, and the nonterminals that divide them with the words these begin with", align="left")
+    for label, subtypes in glossary.subtypes.items():
+        found = ((each.nonterminal, f"{percent(each.share)}  {distinctive(each.first_words)}") for each in subtypes)
+        yield _entry(label, "", [(name, Words(printable(words))) for name, words in found])
+    yield Rule("preterminals", align="left")
+    for tag in glossary.preterminals:
+        yield _entry(tag.name, share_of(tag), _facts(tag))
+
+
+def _entry(name: str, about: str, rows: Iterable[tuple[str, Words]]) -> RenderableType:
+    table, whole = Table.grid(padding=(0, 2, 0, 0)), Table.grid()
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, words in rows:
+        table.add_row(Words(printable(label)), words)
+    whole.add_row(Words.assemble((printable(name), "bold cyan"), "  ", printable(about)))
+    whole.add_row(Padding(table, (0, 0, 0, 2)))
+    return Padding(whole, (0, 0, 1, 0))
+
+
+def _facts(symbol: Nonterminal | Preterminal) -> Iterator[tuple[str, Words]]:
+    for fact in facts_of(symbol):
+        pieces = ((printable(text), (f" {number}" if number else "", "dim")) for text, number in fact.pieces)
+        yield fact.name, Words(fact.separator).join(Words.assemble(*piece) for piece in pieces)
+
+
+def _rule(rule: RuleInWords) -> Words:
+    return Words.assemble((f"{rule.probability:.3f}", "dim"), "  ", _child(rule.left), "  +  ", _child(rule.right))
+
+
+def _child(child: Child) -> Words:
+    meaning = f" ({printable(child.meaning)})" if child.meaning else ""
+    return Words.assemble((printable(child.symbol), "bold"), meaning)

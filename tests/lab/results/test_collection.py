@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ramify.errors import RamifyError
-from ramify.lab.report.report_page import Page, summary, table_latex
-from ramify.lab.report.write_report import sections_of
-from ramify.lab.results.find_results import collect_results
+from ramify.lab.report.write_report import Page, sections_of, summary, table_latex
+from ramify.lab.results.collection import collect_results
 from ramify.lab.results.schema import Result, as_record, read_record
 from tests.lab.made_results import FAMILIES, make_folder, planned, put, result, tiny, write, write_plan
 
@@ -250,7 +249,7 @@ def test_whatever_stands_in_a_file_the_page_is_made(
     page = Page(study.title, summary(study), sections, problems=study.problems)
     assert page.as_html()
     assert page.as_markdown()
-    for exhibit in (exhibit for section in sections for exhibit in section.exhibits if exhibit.table):
+    for exhibit in (exhibit for found in sections.values() for exhibit in found if exhibit.table):
         assert exhibit.table.as_csv()
         assert table_latex(exhibit)
 
