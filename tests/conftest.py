@@ -2,6 +2,8 @@ import fcntl
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -62,6 +64,26 @@ if not can_make_hosts():
     MISSING["hosts"] = "network namespaces; run them as root, with the program ip of iproute2"
 
 
+def loops_are_compiled() -> bool:
+    """Whether numba has something in its cache for every file with loops, and the file was not changed since then."""
+    for file in (PROJECT / "src" / "ramify").rglob("*.py"):
+        if "\n@compiled\n" in file.read_text(encoding="utf-8"):
+            made = [each.stat().st_mtime for each in (file.parent / "__pycache__").glob(f"{file.stem}.*.nbi")]
+            if not made or max(made) < file.stat().st_mtime:
+                return False
+    return True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before all tests are run by several processes: compile the loops, which each process would do for itself."""
+    config = session.config
+    starts_processes = bool(config.getoption("numprocesses", None)) and "PYTEST_XDIST_WORKER" not in os.environ
+    runs_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if starts_processes and runs_all and not config.option.collectonly and not loops_are_compiled():
+        subprocess.run([sys.executable, "-m", "tests.loops"], cwd=PROJECT, check=True)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A line for everything that is missing, whose tests are not run; `.ci/run` accepts such a line for hosts alone."""
     for what in MISSING.values():
@@ -69,11 +91,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `needs(...)` for what is missing."""
+    """Leave out the tests marked `needs(...)` for what is missing.
+
+    Several processes begin with the slow tests, so that none is left with a long one at the end.
+    """
     left_out = [item for item in items if any(mark.args[0] in MISSING for mark in item.iter_markers("needs"))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")

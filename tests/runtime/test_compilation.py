@@ -5,35 +5,44 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
-import pytest
 
 from ramify.runtime import compilation
 from ramify.structures.engines import choose_engine, engines_of
 from tests.structures.random_rules import random_dense_rules, random_rules
 
 SCRIPT = """
-import torch
-from ramify.runtime.compilation import on_compilation
-from ramify.decoding.best_trees import best_trees
+from ramify.runtime.compilation import compiled, on_compilation
+
+@compiled
+def double(x):
+    return 2 * x
+
+@compiled
+def quadruple(x):
+    return double(double(x))
+
 on_compilation(print)
-best_trees(torch.rand(2, 5, 5), torch.tensor([4, 3]))
-best_trees(torch.rand(2, 5, 5, dtype=torch.float64), torch.tensor([4, 3]))
+assert (quadruple(3), quadruple(0.5)) == (12, 2.0)
 """
+"""Two loops for two types: small ones, because compiling those of the package takes long"""
 
 
-def run(cache) -> str:
+def run(script: Path, cache: Path) -> str:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-W", "error", "-c", SCRIPT]
+    command = [sys.executable, "-W", "error", str(script)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.slow
 def test_a_notice_the_first_time_and_silence_from_the_cache(tmp_path):
-    assert run(tmp_path) == compilation.NOTICE + "\n"
-    assert run(tmp_path) == ""
+    script, cache = tmp_path / "script.py", tmp_path / "cache"
+    script.write_text(SCRIPT)
+    assert run(script, cache) == compilation.NOTICE + "\n"
+    assert len([*cache.rglob("*.nbc")]) == 4
+    assert run(script, cache) == ""
 
 
 def test_without_a_cache_folder_loops_compile_in_memory(monkeypatch):

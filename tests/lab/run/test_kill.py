@@ -15,7 +15,7 @@ import pytest
 
 from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.run.runner import run_experiment
-from tests.lab.tiny_experiment import TINY, write_experiment
+from tests.lab.tiny_experiment import TINY, WorkerHere, write_experiment
 
 TEXT = TINY.replace("epochs = 2", "epochs = 4").replace("seeds = [0, 1]", "seeds = [0]")
 TIMED = ("seconds", "sentences_per_second", "seconds_per_epoch", "peak_memory_mb")
@@ -45,7 +45,7 @@ def done(out: Path) -> int:
 @pytest.mark.slow
 def test_killed_three_times_it_finishes_with_the_same_results(tmp_path):
     path, out = write_experiment(tmp_path, TEXT), tmp_path / "out"
-    run_experiment(read_plan(path), tmp_path / "whole", jobs=2)
+    run_experiment(read_plan(path), tmp_path / "whole", jobs=2, start=WorkerHere)
     chance = random.Random(0)
     command = [sys.executable, "-m", "ramify", "experiment", str(path), "--out", str(out), "--jobs", "2"]
     # By what is done, not by the clock: a machine may have much else to do, or little.

@@ -169,7 +169,7 @@ def test_a_missing_result_is_made_again_without_training(copied):
     halfway = next(status for status in survey(read_plan(copied / "tiny.toml"), copied / "out") if status.epoch)
     assert (halfway.name, halfway.state, halfway.epoch) == ("small/low-rank/seed-0", "waiting", 2)
     kept = {name: (folder / name).stat().st_mtime_ns for name in ("model.safetensors", "results/mbr.json")}
-    statuses = run_experiment(read_plan(copied / "tiny.toml"), copied / "out")
+    statuses = run_experiment(read_plan(copied / "tiny.toml"), copied / "out", start=WorkerHere)
     assert set(states(statuses).values()) == {"finished"}
     assert json.loads(lost.read_text()) == before
     assert kept == {name: (folder / name).stat().st_mtime_ns for name in kept}

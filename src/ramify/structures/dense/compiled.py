@@ -67,7 +67,7 @@ def outside_pass(chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, 
     lengths, scores = chart.lengths.numpy(), chart.scores.flatten().numpy()
     log_z, bound = chart.log_z.numpy(), math.log(torch.finfo(vectors.dtype).max) - 10
     counts = None if upstream is None else blocks.left.new_zeros(*blocks.left.shape[:-2], n, n * n)
-    factors = None if upstream is None else upstream.double().numpy()
+    factors = None if upstream is None else upstream.double().contiguous().numpy()
     room, weighed_room = _room(chart, 2 * n * n), vectors.new_empty(B * N, n)
     for width in range(N, 1, -1):
         pairs, found, scale, weighed = (x[: B * (N - width + 1)] for x in (*room, weighed_room))

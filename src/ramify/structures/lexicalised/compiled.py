@@ -159,9 +159,10 @@ def inside_of(tables: Tables, pcfg: BilexicalPCFG) -> Chart:
     words = like = _padded(relative_words)
     r = words.shape[1]
     chart = Chart(
-        places, tables, pcfg.scores()[0].double().numpy(), _padded(exp(pcfg.components[0])), words.numpy(), word_scale,
-        root, root_scale, like.new_empty(rows, n), np.empty(rows), like.new_empty(rows, r), np.empty(rows),
-        like.new_empty(rows, r).numpy(), np.empty(rows), like.new_empty(2 * spans, r).numpy(), np.empty(2 * spans),
+        places, tables, pcfg.scores()[0].double().contiguous().numpy(), _padded(exp(pcfg.components[0])),
+        words.numpy(), word_scale, root, root_scale, like.new_empty(rows, n), np.empty(rows),
+        like.new_empty(rows, r), np.empty(rows), like.new_empty(rows, r).numpy(), np.empty(rows),
+        like.new_empty(2 * spans, r).numpy(), np.empty(2 * spans),
     )  # fmt: skip
     kernels.inside(
         N, places.first, places.spans, chart.scores, chart.components.numpy(), *tables.of_phrases, *tables.tag_sums,

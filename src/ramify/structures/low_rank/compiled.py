@@ -111,7 +111,7 @@ def inside_pass(tables: Tables, pcfg: LowRankPCFG) -> Charts:
 
 def gradient_sums(found: Charts, upstream: Tensor) -> Sums:
     """The gradient of the sum of upstream * log p(w): one outside pass, and sums over the shards in their order."""
-    factors, tables, new = upstream.double().numpy(), found.tables, found.like.new_zeros
+    factors, tables, new = upstream.double().contiguous().numpy(), found.tables, found.like.new_zeros
     B, N, p = found.like.shape
     words, spans = new(B, N, p), new(B, N + 1, N + 1)
     s, D = tables.root.shape[-1], tables.both.shape[-1] // 2
