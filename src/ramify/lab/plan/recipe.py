@@ -1,4 +1,4 @@
-"""Teachers, students focused on them, further rounds, and the ensemble of all grammars: from raw text to trees.
+"""Teachers, their average, which is the result, and students focused on them: from raw text to trees.
 
 A recipe is an experiment on one data set: each stage needs the runs of the stage before.
 """
@@ -34,7 +34,7 @@ from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
 RESULT = "result"
-"""The average of all grammars"""
+"""The average of the teachers, with the bonus and without those that collapsed"""
 DECODERS = ("mbr",)
 
 
@@ -186,14 +186,12 @@ def plan_of(recipe: Recipe, data: DataSet) -> Plan:
         runs += found
         teachers += [run.name for run in found]
     runs.append(planned_average(data.name, "teachers", teachers))
+    runs.append(planned_average(data.name, RESULT, teachers, recipe.branching, leave_out_collapsed=True))
     for number in range(1, recipe.rounds + 1):
         settings = [recipe.student.with_seed(seed) for seed in recipe.student.seeds]
         students = [planned_run(data.name, f"student-{number}", each, DECODERS, teachers) for each in settings]
         teachers = [run.name for run in students]
         runs += [*students, planned_average(data.name, f"students-{number}", teachers)]
-    # The first member labels the trees: a student, if it has not collapsed.
-    trained = [*teachers, *(run.name for run in runs if not run.members and run.name not in teachers)]
-    runs.append(planned_average(data.name, RESULT, trained, recipe.branching, leave_out_collapsed=True))
     seeds = dict.fromkeys(run.seed for run in runs if run.seed is not None)
     models = tuple(dict.fromkeys(run.model for run in runs))
     group = Group(PLAN_NAME, TITLE, (data.name,), models, tuple(seeds), tuple(runs))

@@ -1,4 +1,4 @@
-"""A recipe carried out: its runs, the ensemble of all of them, and what each stage gained."""
+"""A recipe carried out: its runs, the ensemble of the teachers, and what each stage gained."""
 
 from __future__ import annotations
 
@@ -56,6 +56,12 @@ class PlannedFocus:
         """Where the ensemble will be."""
         return self.out / MODEL
 
+    @property
+    def student(self) -> Path:
+        """Where the first student of the last round will be."""
+        name = run_name(self.data.name, f"student-{self.recipe.rounds}", self.recipe.student.seeds[0])
+        return self.out / self.plan.runs[name].path
+
 
 def prepare_focus(
     data: Path,
@@ -97,7 +103,7 @@ def run_focus(
     on_begin: Callable[[list[Status]], None] = lambda _: None,
     on_change: Callable[[Status, Event], None] = lambda _, __: None,
 ) -> None:
-    """Train what is missing and leave the ensemble of all grammars."""
+    """Train what is missing and leave the ensemble of the teachers."""
 
     def begin(statuses: list[Status]) -> None:
         write_json(planned.out / RECIPE, as_record(RecipeRecord(FORMAT, planned.recipe.as_record())))
@@ -126,7 +132,7 @@ def _save_ensemble(planned: PlannedFocus) -> None:
 
 
 def stage_table(planned: PlannedFocus) -> Table:
-    """The baselines, then what each stage reached: its grammars and their average; last the result."""
+    """The baselines, then what each stage reached: its grammars and their average, and the result."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, head in enumerate(HEADS):
         table.add_column(head, justify="right" if number else "left")
