@@ -138,7 +138,7 @@ def test_the_average_keeps_out_spans_that_no_member_has():
     plain = TextRules().sentence("a b c d")
     constrained = replace(plain, constraints=Constraints((), [(0, 2)]))
     tables = dict.fromkeys(range(2), np.zeros((5, 5), np.float32))
-    found = _trees(tables, [plain, constrained], 0.0)
+    found = _trees(tables, [plain, constrained], 0.0, None)
     assert [0, 2] in found[0].tolist()
     assert [0, 2] not in found[1].tolist()
     assert len(found[1]) == 3

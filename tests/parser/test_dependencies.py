@@ -309,6 +309,8 @@ def test_systems_are_scored_by_the_command(model, gold_file):
 
 def test_no_head_of_a_sentence_without_a_parse_counts_as_right(gold_file):
     class Failing:
+        decoding_options = ()
+
         def analyse_many(self, sentences, decoder, seed, branching_prior, heads):  # noqa: ARG002
             unknown = np.zeros(4, bool)
             yield Analysis.flat(sentences[0], unknown, "too long")

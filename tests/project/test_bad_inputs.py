@@ -179,7 +179,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "far too many symbols": (
         nothing,
         TRAIN.format("text") + " --preterminals 1000000 --embedding 9000",
-        "parameters, which is too many",
+        "parameters, but at most",
     ),
     "far too large tables": (
         nothing,
@@ -328,7 +328,11 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         PARSE.format("text"),
         "model/config.json: no tokeniser is known for '../en'",
     ),
-    "a rule for words that is none": (configures(words="A,B"), PARSE.format("text"), "model/config.json: The tags to"),
+    "a rule for words that is none": (
+        configures(words="A,B"),
+        PARSE.format("text"),
+        "model/config.json: The rule for words",
+    ),
     "metrics that lead elsewhere": (
         links("metrics.jsonl"),
         "evaluate -m model -m model trees",
