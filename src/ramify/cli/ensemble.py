@@ -59,7 +59,8 @@ def ensemble(
         sentences = [each for each in stream if not isinstance(each, Pause)]
         agreement = averaged.agreement(sentences)
         console = results_console()
-        console.print(agreement_table(agreement.as_record()))
+        if len(averaged.members) > 1:
+            console.print(agreement_table(agreement.as_record()))
         collapsed = agreement.collapsed()
         if leave_out_collapsed:
             averaged = averaged.without(collapsed)
@@ -74,8 +75,9 @@ def ensemble(
             clear = f"The trees branch to the {side}" if side else "The trees branch to neither side clearly"
             console.print(f"{clear}; {'spans there get a bonus' if side else 'there is no bonus'}.", markup=False)
     averaged.save(out)
+    count = len(averaged.members)
     notes.print(
-        f"Saved an ensemble of {len(averaged.members)} models in {out}. To parse with it: "
+        f"Saved an ensemble of {count} model{'s' * (count > 1)} in {out}. To parse with it: "
         f"ramify parse -m {shlex.quote(str(out))} FILE",
         highlight=False,
         markup=False,
