@@ -49,7 +49,6 @@ GROUPS = (
             Mutant("side_of", "len(scores) > 3", "len(scores) > 4"),
             Mutant("side_of", "< CLEAR_RATIO * min", "< min"),
             Mutant("Branching.add_to", 'self.side == "right"', 'self.side != "right"'),
-            Mutant("Branching.add_to", "scores[:-2, -1]", "scores[1:-2, -1]"),
             Mutant("ensemble_folder:checksum_of", "[str(found.branching)]", "[]"),
             Mutant("Ensemble.save", "self.word_rule, self.branching", "self.word_rule, None"),
         ),
