@@ -60,15 +60,18 @@ def test_ties_favour_neither_branching():
     assert at_the_start == pytest.approx(at_the_end, rel=0.1)
 
 
-def test_the_branching_prior_is_added_to_spans_that_end_with_the_sentence():
+def test_the_bonus_is_added_to_spans_at_one_end_of_the_sentence():
     lengths = torch.tensor([6, 4])
     scores = torch.rand(2, 7, 7, generator=torch.Generator().manual_seed(5))
-    added = scores.clone()
+    right, left = scores.clone(), scores.clone()
     for b, length in enumerate(lengths):
-        added[b, :, length] += 0.4
-    assert [s.tolist() for s in best_trees(scores, lengths, 0.4)] == [s.tolist() for s in best_trees(added, lengths)]
+        right[b, :, length] += 0.4
+        left[b, 0] += 0.4
+    for bonus, added in ((0.4, right), (-0.4, left)):
+        expected = [spans.tolist() for spans in best_trees(added, lengths)]
+        assert [spans.tolist() for spans in best_trees(scores, lengths, bonus)] == expected
     assert best_trees(scores, lengths, 10.0)[1].tolist() == [[0, 4], [1, 4], [2, 4]]
-    assert [0, 3] in best_trees(scores, lengths, -10.0)[1].tolist()
+    assert best_trees(scores, lengths, -10.0)[1].tolist() == [[0, 4], [0, 3], [0, 2]]
 
 
 def test_scores_are_left_alone():

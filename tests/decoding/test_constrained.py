@@ -161,7 +161,8 @@ def test_mbr_is_the_best_tree_that_meets_the_constraints():
 
                 def value(spans, posteriors=parse.posteriors, N=N, prior=prior) -> float:
                     wide = [(i, j) for i, j in spans if j - i > 1]
-                    return sum(float(posteriors[i, j]) + prior * (j == N) for i, j in wide)
+                    at_end = [j == N if prior > 0 else i == 0 for i, j in wide]
+                    return sum(float(posteriors[i, j]) for i, j in wide) + abs(prior) * sum(at_end)
 
                 kept = allowed(weights, tables()[b])
                 assert value(map(tuple, parse.spans.tolist())) == pytest.approx(max(map(value, kept), default=0))

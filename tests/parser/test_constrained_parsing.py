@@ -1,4 +1,4 @@
-"""Constraints and the branching prior as they are used: in Python, with models, on the command line."""
+"""Constraints and the branching bonus as they are used: in Python, with models, on the command line."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_average_keeps_out_spans_that_no_member_has():
     plain = TextRules().sentence("a b c d")
     constrained = replace(plain, constraints=Constraints((), [(0, 2)]))
     tables = dict.fromkeys(range(2), np.zeros((5, 5), np.float32))
-    found = _trees(tables, [plain, constrained], 0.0, None)
+    found = _trees(tables, [plain, constrained], 0.0)
     assert [0, 2] in found[0].tolist()
     assert [0, 2] not in found[1].tolist()
     assert len(found[1]) == 3
@@ -214,7 +214,7 @@ def test_wrong_constraints_are_one_sentence(model, tmp_path, options, given, exp
     assert result.stderr.count("error:") == 1
 
 
-def test_resuming_needs_the_same_constraints_and_prior(model, tmp_path):
+def test_resuming_needs_the_same_constraints_and_bonus(model, tmp_path):
     text, out = tmp_path / "text", tmp_path / "out"
     sentences = [f"{SAW_IT}\n"] * (WINDOW + 10)
     lines = '{"must": [[1, 4]]}\n\n' * (len(sentences) // 2)
@@ -223,7 +223,7 @@ def test_resuming_needs_the_same_constraints_and_prior(model, tmp_path):
 
     def run(constraints: str | None, prior: float, *options: object) -> Finished:
         given = [] if constraints is None else ["--constraints", constraints]
-        return command("parse", "-m", model, text, *given, "--branching-prior", prior, *options)
+        return command("parse", "-m", model, text, *given, "--branching", prior, *options)
 
     ours = str(tmp_path / "c.jsonl")
     text.write_text("".join(sentences))
@@ -237,7 +237,7 @@ def test_resuming_needs_the_same_constraints_and_prior(model, tmp_path):
         (None, 0.3, "constraints"),
         ("inline", 0.3, "constraints"),
         (str(tmp_path / "other.jsonl"), 0.3, "constraints"),
-        (ours, 0.0, "branching-prior"),
+        (ours, 0.0, "branching"),
     ):
         refused = run(constraints, prior, "--out", out, "--resume")
         assert refused.returncode == 2
@@ -248,13 +248,13 @@ def test_resuming_needs_the_same_constraints_and_prior(model, tmp_path):
     assert "Sentences with constraints: 5 of 10" in resumed.stderr
 
 
-def test_the_branching_prior_on_the_command_line(model, tmp_path):
+def test_the_branching_bonus_on_the_command_line(model, tmp_path):
     given = f"{SAW_IT}\n"
-    right = command("parse", "-m", model, "--branching-prior", "10", given=given)
+    right = command("parse", "-m", model, "--branching", "10", given=given)
     assert spans_of(right.stdout) >= {(0, 5), (1, 5), (2, 5), (3, 5)}
-    left = command("parse", "-m", model, "--branching-prior", "-10", given=given)
-    assert not spans_of(left.stdout) & {(1, 5), (2, 5), (3, 5)}
-    for options in (["--branching-prior", "nan"], ["--branching-prior", "1", "--decoder", "viterbi"]):
+    left = command("parse", "-m", model, "--branching", "-10", given=given)
+    assert spans_of(left.stdout) >= {(0, 5), (0, 4), (0, 3), (0, 2)}
+    for options in (["--branching", "nan"], ["--branching", "1", "--decoder", "viterbi"]):
         assert command("parse", "-m", model, *options, given=given).returncode == 2
     gold = tmp_path / "gold.trees"
     gold.write_text("(S (D the) (X (A old) (X (N man) (X (V saw) (N it)))))\n")
@@ -263,12 +263,12 @@ def test_the_branching_prior_on_the_command_line(model, tmp_path):
         ["compare", model, "left", gold],
         ["compare", "left", model, gold],
     ):
-        shown = command(*arguments, "--branching-prior", "10")
+        shown = command(*arguments, "--branching", "10")
         assert shown.returncode == 0, shown.stderr
-        assert "| branching prior 10 | data sha256:" in shown.stdout
+        assert "| branching 10 | data sha256:" in shown.stdout
         assert "100" in shown.stdout
-        assert "branching prior" not in command(*arguments).stdout
-    record = json.loads(command("compare", model, "right", gold, "--branching-prior", "10", "--json").stdout)
-    assert "branching prior 10" in record["signature"]
+        assert "| branching" not in command(*arguments).stdout
+    record = json.loads(command("compare", model, "right", gold, "--branching", "10", "--json").stdout)
+    assert "branching 10" in record["signature"]
     assert record["systems"][0]["sentence_f1"] == pytest.approx(100)
-    assert command("evaluate", "-m", model, gold, "--decoder", "viterbi", "--branching-prior", "1").returncode == 2
+    assert command("evaluate", "-m", model, gold, "--decoder", "viterbi", "--branching", "1").returncode == 2

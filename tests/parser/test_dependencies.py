@@ -245,16 +245,16 @@ def test_heads_that_fit_the_constituents_follow_constraints_and_prior(model, gol
     constrained = dataclasses.replace(sentence, constraints=Constraints([(0, 2), (0, 3)]))
     left = ((0, 4), (0, 3), (0, 2))
     for each, prior in ((constrained, 0.0), (sentence, -9.0)):
-        (found,) = parser.analyse_many([each], branching_prior=prior, heads="constituents")
+        (found,) = parser.analyse_many([each], branching=prior, heads="constituents")
         assert tuple(map(tuple, found.parse.spans.tolist())) == left
         # In left-branching constituents the right chain is possible.
         assert found.heads == (2, 3, 4, 0)
     gold = load_gold_heads(gold_file)
-    (row,) = evaluate_heads([System.of("model", str(model))], gold, heads="constituents", branching_prior=-9.0)
+    (row,) = evaluate_heads([System.of("model", str(model))], gold, heads="constituents", branching=-9.0)
     assert row.scores == score_heads(gold, chain_prediction("right-chain", gold)).scores
-    assert "| branching prior -9 |" in row.signature
-    shown = command("evaluate", "-m", model, gold_file, "--branching-prior", -9).stdout
-    assert "branching prior -9" in " ".join(shown.split())
+    assert "| branching -9 |" in row.signature
+    shown = command("evaluate", "-m", model, gold_file, "--branching", -9).stdout
+    assert "branching -9" in " ".join(shown.split())
 
 
 def test_resuming_needs_the_same_heads(model, tmp_path: Path):
@@ -309,9 +309,10 @@ def test_systems_are_scored_by_the_command(model, gold_file):
 
 def test_no_head_of_a_sentence_without_a_parse_counts_as_right(gold_file):
     class Failing:
-        decoding_options = ()
+        def bonus_for(self, decoder, branching):  # noqa: ARG002
+            return 0.0
 
-        def analyse_many(self, sentences, decoder, seed, branching_prior, heads):  # noqa: ARG002
+        def analyse_many(self, sentences, decoder, seed, branching, heads):  # noqa: ARG002
             unknown = np.zeros(4, bool)
             yield Analysis.flat(sentences[0], unknown, "too long")
             yield dataclasses.replace(Analysis.flat(sentences[1], unknown[:2]), heads=(2, 0))

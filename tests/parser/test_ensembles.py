@@ -379,15 +379,15 @@ def test_collapsed_members_are_named_and_left_out_only_if_asked(folder, tmp_path
     assert checksum_of(tmp_path / "x") == checksum_of(tmp_path / "x")
 
 
-def test_a_branching_prior_is_named_in_the_signature(folder):
+def test_a_branching_bonus_is_named_in_the_signature(folder):
     parser = ramify.load(folder / "tn")
     for system in (parser, ramify.Ensemble([parser, folder / "n"])):
-        favoured = ramify.evaluate(system, folder / "test.trees", branching_prior=5.0)
-        assert "branching prior 5" in favoured.signature
+        favoured = ramify.evaluate(system, folder / "test.trees", branching=5.0)
+        assert "branching 5" in favoured.signature
         right = ramify.evaluate("right", folder / "test.trees")
         assert favoured.scores.sentence_f1 == pytest.approx(right.scores.sentence_f1)
-        assert "prior" not in ramify.evaluate(system, folder / "test.trees").signature
-    with pytest.raises(RamifyError, match="branching prior does not work with the decoder"):
-        next(parser.analyse_many(["a b"], "viterbi", branching_prior=1.0))
+        assert "branching" not in ramify.evaluate(system, folder / "test.trees").signature
+    with pytest.raises(RamifyError, match="branching bonus does not work with the decoder"):
+        next(parser.analyse_many(["a b"], "viterbi", branching=1.0))
     with pytest.raises(RamifyError, match="finite"):
-        next(parser.analyse_many(["a b"], branching_prior=float("nan")))
+        next(parser.analyse_many(["a b"], branching=float("nan")))

@@ -152,7 +152,8 @@ class Fixed(ModelMember):
             yield View(of_tree(len(sentence.words), spans).astype(np.float32), spans)
 
 
-def test_a_teacher_that_collapsed_is_left_out_with_a_warning(folder, recwarn):
+def test_a_teacher_that_collapsed_is_left_out_with_a_warning(folder, recwarn, monkeypatch):
+    monkeypatch.setattr("ramify.training.focusing.branching_side", lambda _: 1)
     corpus = read_sentences(folder / "text.txt")
     good, bad = Fixed("good", balanced), Fixed("bad", left_branching)
     trees = open_member(folder / "left.trees")
@@ -233,31 +234,10 @@ def of_tree(length: int, spans: np.ndarray) -> np.ndarray:
     return table
 
 
-def test_the_side_to_which_trees_branch() -> None:
-    left, right = ([of_tree(length, branching(length)) for length in (2, 5, 7)] for branching in BRANCHING)
-    assert span_scores(*left).branching == "left"
-    assert span_scores(*right).branching == "right"
-    assert span_scores(*left, *right).branching is None
-    assert span_scores(*left, *right, *right).branching == "right"
-    assert span_scores(of_tree(2, left_branching(2))).branching is None  # the whole sentence is at both ends
-    nearly = 1.2 * np.array(right, dtype=object)
-    assert span_scores(*left, *nearly).branching is None
-    assert span_scores(*left, *(1.1 * nearly)).branching == "right"
-    three = of_tree(3, right_branching(3))
-    assert span_scores(three).branching == "right"
-
-
-@pytest.mark.parametrize(("one", "other", "expected"), [(0, 1, "right"), (1, 0, "left")])
-def test_every_sentence_has_the_same_say_in_the_side(one, other, expected) -> None:
-    long = of_tree(30, BRANCHING[one](30))
-    short = [of_tree(4, BRANCHING[other](4))] * 2
-    assert span_scores(long, *short).branching == expected
-
-
-@pytest.mark.parametrize(("branching", "favoured"), [(left_branching, 0), (right_branching, 1)])
-def test_the_prior_goes_to_the_spans_at_the_end_to_which_trees_branch(branching, favoured) -> None:
-    scores = span_scores(*(of_tree(length, branching(length)) for length in (4, 2, 5)))
-    leaning = scores.favour_branching(0.75)
+@pytest.mark.parametrize(("bonus", "favoured"), [(-0.75, 0), (0.75, 1)])
+def test_the_bonus_goes_to_the_spans_at_one_end(bonus, favoured) -> None:
+    scores = span_scores(*(of_tree(length, balanced(length)) for length in (4, 2, 5)))
+    leaning = scores.favour_branching(bonus)
     for place, length in enumerate(scores.lengths):
         before, after = scores.of([place])[0], leaning.of([place])[0]
         for start in range(length):
@@ -267,7 +247,8 @@ def test_the_prior_goes_to_the_spans_at_the_end_to_which_trees_branch(branching,
     assert scores.favour_branching(0.0) is scores
 
 
-def test_the_prior_counts_once_per_teacher_and_reaches_training(folder, monkeypatch) -> None:
+def test_the_bonus_counts_once_per_teacher_and_reaches_training(folder, monkeypatch) -> None:
+    monkeypatch.setattr("ramify.training.focusing.branching_side", lambda _: -1)
     seen = []
     objective = FAMILIES["tn-pcfg"].objective
 

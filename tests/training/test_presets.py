@@ -46,7 +46,7 @@ def test_a_preset_is_loaded_and_built(name):
 
 @pytest.mark.parametrize("sentences", [None, 100, 1_000_000])
 def test_the_settings_of_the_paper_do_not_depend_on_the_amount_of_text(sentences):
-    paper = Settings(embedding=256, batch_size=4, learning_rate=0.001, punctuation_penalty=0.0)
+    paper = Settings(embedding=256, batch_size=4, learning_rate=0.001, punctuation_penalty=0.0, branching=0.0)
     small = replace(paper, nonterminals=30, rank=200)
     large = replace(paper, nonterminals=250, preterminals=500, rank=500)
     assert load_settings(None, {}, preset="tn-pcfg-60", sentences=sentences) == small

@@ -18,6 +18,7 @@ import ramify
 from ramify.models import CPCFG, TNPCFG
 from ramify.models.base import Learner
 from ramify.storage.checkpoint import Position
+from ramify.storage.model_folder import StoredModel
 from ramify.training.loop import Progress, equal_length_batches, train_epoch, train_step
 from ramify.training.settings import Settings
 from tests.structures.brute_force import tree_weights
@@ -171,8 +172,8 @@ def test_the_best_epoch_so_far_is_kept_not_one_better_than_the_last(
 ) -> None:
     perplexities, weights = iter([20.0, 40.0, 30.0, 20.0]), []
 
-    def judged(grammar: torch.nn.Module, *_: object) -> dict[str, float]:
-        weights.append({name: value.clone() for name, value in grammar.state_dict().items()})
+    def judged(stored: StoredModel, *_: object) -> dict[str, float]:
+        weights.append({name: value.clone() for name, value in stored.model.state_dict().items()})
         return {"dev_perplexity": next(perplexities)}
 
     monkeypatch.setattr("ramify.training.run.judge", judged)

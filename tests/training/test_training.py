@@ -139,8 +139,8 @@ def test_the_best_epoch_by_dev_likelihood_is_kept(text, tmp_path, monkeypatch):
     weights = []
     monkeypatch.setattr(
         "ramify.training.run.judge",
-        lambda grammar, *_: (
-            weights.append({name: value.clone() for name, value in grammar.state_dict().items()})
+        lambda stored, *_: (
+            weights.append({name: value.clone() for name, value in stored.model.state_dict().items()})
             or {"dev_perplexity": next(perplexities)}
         ),
     )

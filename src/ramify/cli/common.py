@@ -135,11 +135,12 @@ Heads = Annotated[
     Literal["projective", "constituents"],
     typer.Option(help="For models with heads: any projective tree, or only trees that fit the constituents."),
 ]
-BranchingPrior = Annotated[
-    float,
+Branching = Annotated[
+    float | None,
     typer.Option(
-        help="Added to the score of every span that ends where its sentence ends; above 0 favours right branching. For "
-        "the decoders mbr and mbr-labelled."
+        help="Bonus for spans at one end of the sentence: above 0 the right end, below 0 the left end; for the "
+        "decoders mbr and mbr-labelled \\[default: that of the model].",
+        show_default=False,
     ),
 ]
 Decoder = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ramify.cli.common import BranchingPrior, Decoder, Device, Trees, app, check_loadable, existing_models, notes
+from ramify.cli.common import Branching, Decoder, Device, Trees, app, check_loadable, existing_models, notes
 from ramify.cli.evaluate import AsJson, Counting, Gold, MaxLength, Words, gold_for
 from ramify.errors import RamifyError
 from ramify.model_names import split_name, system_kind
@@ -43,7 +43,7 @@ def compare(
     other_trees: Trees = None,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
-    branching_prior: BranchingPrior = 0.0,
+    branching: Branching = None,
     words: Words = "auto",
     max_length: MaxLength = None,
     samples: Annotated[int, typer.Option(min=1, help="Number of samples in each test.")] = 10_000,
@@ -75,7 +75,7 @@ def compare(
                 device=device,
                 seed=seed,
                 on_sentence=on_sentence,
-                branching_prior=branching_prior,
+                branching=branching,
             )[0]
             for system in sides
         )

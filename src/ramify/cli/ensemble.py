@@ -31,12 +31,6 @@ def ensemble(
         bool,
         typer.Option("--leave-out-collapsed", help="Leave out models that have collapsed, judged on FILE."),
     ] = False,
-    branching: Annotated[
-        float,
-        typer.Option(
-            help="Bonus for spans at the end of the sentence to which the trees of FILE branch; 0.3 is a good value."
-        ),
-    ] = 0.0,
     input: Input = "auto",
     device: Device = "auto",
 ) -> None:
@@ -50,9 +44,8 @@ def ensemble(
         from ramify.parser import Ensemble
         from ramify.terminal import agreement_table, collapse_lines, results_console
 
-    for option, chosen in (("--leave-out-collapsed", leave_out_collapsed), ("--branching", branching)):
-        if chosen and file is None:
-            raise RamifyError(f"{option} needs sentences to parse; give them as FILE.")
+    if leave_out_collapsed and file is None:
+        raise RamifyError("--leave-out-collapsed needs sentences to parse; give them as FILE.")
     averaged = Ensemble(model, weight, device)
     if file is not None:
         stream = SentenceStream(file, input, averaged.text_rules, averaged.word_rule)
@@ -69,11 +62,6 @@ def ensemble(
         else:
             for line in collapse_lines(collapsed):
                 console.print(line, markup=False)
-        if branching:
-            averaged = averaged.favouring_branching(branching, sentences)
-            side = averaged.branching.side if averaged.branching else None
-            clear = f"The trees branch to the {side}" if side else "The trees branch to neither side clearly"
-            console.print(f"{clear}; {'spans there get a bonus' if side else 'there is no bonus'}.", markup=False)
     averaged.save(out)
     count = len(averaged.members)
     notes.print(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ramify.cli.common import BranchingPrior, Decoder, Device, Heads, app, existing_models, notes
+from ramify.cli.common import Branching, Decoder, Device, Heads, app, existing_models, notes
 from ramify.cli.line_output import print_lines
 from ramify.errors import RamifyError
 from ramify.evaluation.spans import Convention
@@ -75,7 +75,7 @@ def evaluate(
     ] = False,
     convention: Counting = "tn",
     decoder: Decoder = "mbr",
-    branching_prior: BranchingPrior = 0.0,
+    branching: Branching = None,
     heads: Heads = "projective",
     words: Words = "auto",
     max_length: MaxLength = None,
@@ -121,7 +121,7 @@ def evaluate(
             raise RamifyError(
                 f"{trees}: contains heads, but an average has none; leave out --average, or give bracketed trees."
             )
-        _evaluate_heads(systems, trees, max_length, decoder, branching_prior, heads, device, seed, details, as_json)
+        _evaluate_heads(systems, trees, max_length, decoder, branching, heads, device, seed, details, as_json)
         return
     gold = gold_for(systems, trees, words, max_length)
     with progress_counter(notes, "sentences") as on_sentence:
@@ -131,7 +131,7 @@ def evaluate(
             convention=convention,
             with_evalb=evalb,
             decoder=decoder,
-            branching_prior=branching_prior,
+            branching=branching,
             device=device,
             seed=seed,
             on_sentence=on_sentence,
@@ -167,7 +167,7 @@ def _evaluate_heads(
     file: Path,
     max_length: int | None,
     decoder: Decoder,
-    branching_prior: float,
+    branching: float | None,
     heads: Heads,
     device: str,
     seed: int,
@@ -184,7 +184,7 @@ def _evaluate_heads(
             systems,
             gold,
             decoder=decoder,
-            branching_prior=branching_prior,
+            branching=branching,
             heads=heads,
             device=device,
             seed=seed,

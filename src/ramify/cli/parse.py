@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ramify.cli.common import (
-    BranchingPrior,
+    Branching,
     Column,
     Decoder,
     Device,
@@ -118,7 +118,7 @@ def parse(
     ] = False,
     decoder: Decoder = "mbr",
     best: Best = None,
-    branching_prior: BranchingPrior = 0.0,
+    branching: Branching = None,
     heads: Heads = "projective",
     constraints: Constraints = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for the decoder sample.")] = 0,
@@ -153,7 +153,7 @@ def parse(
         )
     if keep and format not in WITH_COLUMNS:
         raise RamifyError("--keep works only for formats with columns; add --format json or --format parquet.")
-    _check_best(best, format, posteriors, branching_prior)
+    _check_best(best, format, posteriors, branching)
     if engine == "ray":
         out = check_blocks(file, format, decoder, trees, constraints, out)
     else:
@@ -177,7 +177,7 @@ def parse(
         "posteriors": posteriors,
         "decoder": decoder,
         "max-length": max_length,
-        "branching-prior": branching_prior or None,
+        "branching": branching,
         "heads": heads,
         "constraints": constraints_used,
         "best": best,
@@ -193,7 +193,7 @@ def parse(
             raise RamifyError(RESUME_OR_OVERWRITE)
         job = ParseJob(
             tuple(map(absolute, model)), str(file.absolute()), input, "text", format, posteriors, decoder, best,
-            branching_prior, heads, constraints, columns_of(column, keep), tokenise, split_sentences,
+            branching, heads, constraints, columns_of(column, keep), tokenise, split_sentences,
             max_length, strict, out.suffix == ".gz", "cpu" if device == "auto" and not gpus_per_worker else device,
             cpus_per_worker, {name: str(value) for name, value in made_with().items() if value is not None},
         )  # fmt: skip
@@ -222,7 +222,7 @@ def parse(
                 ranked = tally.parses.watch(best_many(parser, sentences, best, max_length, decoder))
                 output.write(map(BEST_FORMATS[shown], ranked))
             else:
-                found = parser.analyse_many(sentences, decoder, seed, max_length, branching_prior, heads)
+                found = parser.analyse_many(sentences, decoder, seed, max_length, branching, heads)
                 analyses = tally.watch(found)
                 if isinstance(output, WholeFiles):
                     output.write(analyses)
@@ -233,15 +233,15 @@ def parse(
     show_lines(*tally.lines())
 
 
-def _check_best(best: int | None, format: str, posteriors: bool, branching_prior: float) -> None:
+def _check_best(best: int | None, format: str, posteriors: bool, branching: float | None) -> None:
     """Refuse options that do not work with several trees per sentence."""
     if best is None:
         return
     if format not in BEST:
         raise RamifyError(f"--best works only with the formats {', '.join(BEST)}; leave it out, or choose one of them.")
-    if posteriors or branching_prior:
+    if posteriors or branching:
         raise RamifyError(
-            "--best gives probabilities of whole trees, not of spans; leave out --posteriors and --branching-prior."
+            "--best gives probabilities of whole trees, not of spans; leave out --posteriors and --branching."
         )
 
 

@@ -81,7 +81,7 @@ class BlockParser:
             ranked = best_many(self._parser, sentences, job.best, job.max_length, job.decoder)
             self._write_lines(out, map(BEST_FORMATS[job.format], tally.parses.watch(ranked)))
             return out.getvalue()
-        found = self._parser.analyse_many(sentences, job.decoder, 0, job.max_length, job.branching_prior, job.heads)
+        found = self._parser.analyse_many(sentences, job.decoder, 0, job.max_length, job.branching, job.heads)
         analyses = tally.watch(found)
         if job.format == "parquet":
             from ramify.integrations.parquet_output import GivenColumns, write_parquet

@@ -29,7 +29,7 @@ class ParseJob(Struct, frozen=True):
     posteriors: bool = False
     decoder: str = "mbr"
     best: int | None = None
-    branching_prior: float = 0.0
+    branching: float | None = None
     heads: HeadDecoder = "projective"
     constraints: str | None = None
     """`inline` or `punctuation`"""

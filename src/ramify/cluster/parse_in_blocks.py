@@ -103,7 +103,7 @@ def parse_blocks(
 def _checked_rules(job: ParseJob) -> TextRules:
     """How the model reads text; the model and what it can do are checked here, before a cluster is started."""
     parser = load_several(job.models, "cpu")
-    parser.analyse_many([], job.decoder, 0, job.max_length, job.branching_prior, job.heads)
+    parser.analyse_many([], job.decoder, 0, job.max_length, job.branching, job.heads)
     return parser.text_rules
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +19,19 @@ SENTENCES_PER_THREAD = 8
 """Sentences that one thread decodes at a time."""
 
 
-def best_trees(scores: Tensor, lengths: Tensor, branching_prior: float = 0.0) -> list[Spans]:
+def best_trees(scores: Tensor, lengths: Tensor, branching: float = 0.0) -> list[Spans]:
     """For each sentence the binary tree with the largest sum of scores[b, i, j] (B, N+1, N+1) over its spans.
 
-    The result lists the length-1 spans of two words or more in preorder. `branching_prior` is added to the score of
-    every span that ends where its sentence does. Of several best splits the one nearest the middle is taken, so that
-    ties favour neither left nor right branching; of two equally near ones the first or the second, by turns along the
+    The result lists the length-1 spans of two words or more in preorder. `branching` is a bonus for every span at one
+    end of the sentence, as in `add_branching`. Of several best splits the one nearest the middle is taken, so that ties
+    favour neither left nor right branching; of two equally near ones the first or the second, by turns along the
     sentence.
     """
     best = scores.detach().cpu().double().numpy().copy()
     sizes = lengths.cpu().numpy().astype(np.int64)
-    if branching_prior:
+    if branching:
         for chart, length in zip(best, sizes, strict=True):
-            chart[:length, length] += branching_prior
+            add_branching(chart[: length + 1, : length + 1], branching)
     spans = np.empty((len(best), max(best.shape[1] - 2, 0), 2), np.int32)
     find_trees = _decode.unless_postponed()
 
@@ -40,6 +41,18 @@ def best_trees(scores: Tensor, lengths: Tensor, branching_prior: float = 0.0) ->
 
     threads.in_pieces(run, range(0, len(best), SENTENCES_PER_THREAD))
     return [spans[b, : length - 1].copy() for b, length in enumerate(sizes)]
+
+
+def add_branching(scores: NDArray[Any], bonus: float) -> None:
+    """Add a bonus to the scores (N+1, N+1) of all spans of two words or more at one end of the sentence.
+
+    Above zero these are the spans that end where the sentence ends, below zero those that begin where it begins.
+    Grammars learnt from raw text attach phrases too high, "(the man saw) (a dog)"; the bonus corrects this.
+    """
+    if bonus > 0:
+        scores[:-2, -1] += bonus
+    else:
+        scores[0, 2:] -= bonus
 
 
 @partial(compiled, reorder_sums=False)  # equal scores must stay equal
@@ -83,15 +96,15 @@ def _decode(best, lengths, spans):  # type: ignore[no-untyped-def]
                 left += 1
 
 
-def mbr(marginals: Marginals, lengths: Tensor, branching_prior: float = 0.0) -> list[Spans]:
+def mbr(marginals: Marginals, lengths: Tensor, branching: float = 0.0) -> list[Spans]:
     """Minimum Bayes risk: the tree with the most expected correct brackets (Yang et al. 2021, sec. 6)."""
-    return best_trees(marginals.spans, lengths, branching_prior)
+    return best_trees(marginals.spans, lengths, branching)
 
 
-def mbr_labelled(marginals: Marginals, lengths: Tensor, branching_prior: float = 0.0) -> list[Spans]:
+def mbr_labelled(marginals: Marginals, lengths: Tensor, branching: float = 0.0) -> list[Spans]:
     """The tree with the most expected correct labelled brackets (labelled recall of Goodman 1996)."""
     assert marginals.best_label_posterior is not None
-    return best_trees(marginals.best_label_posterior, lengths, branching_prior)
+    return best_trees(marginals.best_label_posterior, lengths, branching)
 
 
 DECODERS = {"mbr": mbr, "mbr-labelled": mbr_labelled}

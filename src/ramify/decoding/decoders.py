@@ -53,9 +53,9 @@ class Decoded:
     """(N,) of each word 0 for the root, else the place of its head counted from 1; None for models without heads"""
 
 
-def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: float = 0.0) -> None:
+def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching: float = 0.0) -> None:
     """Refuse a decoder that is unknown or does not work with this model."""
-    check_prior(decoder, branching_prior)
+    check_branching(decoder, branching)
     if decoder not in DECODERS:
         raise RamifyError(f"decoder {decoder!r} is unknown; choose one of {', '.join(DECODERS)}.")
     if seed < 0:
@@ -91,13 +91,13 @@ def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching_prior: 
         raise RamifyError("The decoder viterbi-rank works only for low-rank grammars; use viterbi for this one.")
 
 
-def check_prior(decoder: str, branching_prior: float) -> None:
-    """Refuse a branching prior that is not finite, or that the decoder does not support."""
-    if not math.isfinite(branching_prior):
-        raise RamifyError(f"branching_prior is {branching_prior}, but must be a finite number.")
-    if branching_prior and decoder not in BY_POSTERIORS:
+def check_branching(decoder: str, branching: float) -> None:
+    """Refuse a branching bonus that is not finite, or that the decoder does not support."""
+    if not math.isfinite(branching):
+        raise RamifyError(f"branching is {branching}, but must be a finite number.")
+    if branching and decoder not in BY_POSTERIORS:
         raise RamifyError(
-            f"A branching prior does not work with the decoder {decoder}; use {' or '.join(BY_POSTERIORS)}."
+            f"A branching bonus does not work with the decoder {decoder}; use {' or '.join(BY_POSTERIORS)}."
         )
 
 
@@ -108,7 +108,7 @@ def decode(
     lengths: Tensor,
     decoder: str,
     seeds: Sequence[tuple[int, int]],
-    branching_prior: float = 0.0,
+    branching: float = 0.0,
     forbidden: Forbidden | None = None,
     heads: HeadDecoder = "projective",
 ) -> list[Decoded]:
@@ -127,7 +127,7 @@ def decode(
         found.spans.clamp_(max=1)
         if not grammar.has_likelihood:
             found.log_partition.fill_(math.nan)
-        trees = mbr(mask_forbidden(forbidden, found), lengths, branching_prior)
+        trees = mbr(mask_forbidden(forbidden, found), lengths, branching)
         if found.best_label is None:
             posteriors = found.spans.float().cpu().numpy()  # at once: a fast model spends more on calls than on numbers
             sentences = zip(found.log_partition.tolist(), posteriors, trees, strict=True)
@@ -139,9 +139,7 @@ def decode(
     pcfg = unconstrained if forbidden is None else unconstrained.forbid(forbidden.mask)
     found, in_log_space = _marginals(pcfg)
     by_posteriors = decoder in BY_POSTERIORS
-    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](
-        mask_forbidden(forbidden, found), lengths, branching_prior
-    )
+    trees = BY_POSTERIORS[decoder if by_posteriors else "mbr"](mask_forbidden(forbidden, found), lengths, branching)
     of_constraints = {} if forbidden is None else forbidden.condition(unconstrained, found)
     found.log_partition.sub_(cost)
     result = _by_posteriors(found, trees, in_log_space.tolist(), of_constraints)

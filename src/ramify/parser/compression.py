@@ -56,7 +56,7 @@ def compress(parser: Parser) -> Parser:
     small.load_state_dict(tables)
     found = Parser(
         small.to(parser.device), parser.vocabulary, parser.labels, parser.tags, parser.word_rule, parser.text_rules,
-        parser.spelling,
+        parser.spelling, parser.branching,
     )  # fmt: skip
     found.description = parser.description | {"model": "td-pcfg", "grammar": arguments}
     return found

@@ -23,7 +23,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.text import CommonTextRules
 from ramify.corpus.tree import Parse
 from ramify.decoding.best_trees import best_trees
-from ramify.decoding.decoders import check_prior
+from ramify.decoding.decoders import check_branching
 from ramify.errors import RamifyError
 from ramify.evaluation.agreement import MemberAgreement
 from ramify.evaluation.coverage import Coverage
@@ -36,7 +36,6 @@ from ramify.parser.ensemble_members import (
     ModelMember,
     View,
     open_member,
-    some_of,
     without_collapsed,
 )
 from ramify.parser.loading import load
@@ -44,7 +43,6 @@ from ramify.parser.parallel_windows import Batch
 from ramify.parser.parser import Parser
 from ramify.parser.tree_parser import Decoding, SentenceInput, TreeLabels, TreeParser
 from ramify.storage.ensemble_folder import StoredMember, save_ensemble
-from ramify.structures.branching import Branching, side_of
 
 TREES_WEIGHT = 0.25
 """Of a member with only trees among members with posteriors, which its spans of 0 and 1 would outvote. On the dev sets
@@ -58,8 +56,7 @@ class Ensemble(TreeParser):
 
     Members are parsers, model folders or files of trees. Without `weights` all have the same weight, except
     that members with only trees have `TREES_WEIGHT` if others have posteriors. Labels and tags are the most probable
-    ones of the first model, given the averaged tree. `branching` is a bonus for the spans at one end of the sentence;
-    it changes the trees, but not the posteriors.
+    ones of the first model, given the averaged tree. The branching bonus is the mean of the members' own.
     """
 
     has_likelihood = False
@@ -70,7 +67,6 @@ class Ensemble(TreeParser):
         members: Sequence[MemberInput | Member],
         weights: Sequence[float] | None = None,
         device: str = "auto",
-        branching: Branching | None = None,
     ) -> None:
         if isinstance(members, str | Path) or not members:
             raise RamifyError("An ensemble needs a list of members; give at least one.")
@@ -88,7 +84,8 @@ class Ensemble(TreeParser):
         parsers = [member.parser for member in self.members if isinstance(member, ModelMember)]
         self.text_rules = CommonTextRules.of([parser.text_rules for parser in parsers]) if parsers else AS_IS
         self.word_rule = _common_rule(self.members)
-        self.branching = branching
+        own = [member.parser.branching if isinstance(member, ModelMember) else 0.0 for member in self.members]
+        self.branching = float(np.average(own, weights=self.weights))
         self._labeller = parsers[0] if parsers else None
 
     def __repr__(self) -> str:
@@ -102,22 +99,17 @@ class Ensemble(TreeParser):
             name if names.count(name) == 1 else f"{name} #{place}" for place, name in enumerate(names, start=1)
         )
 
-    @property
-    def decoding_options(self) -> tuple[str, ...]:
-        """The bonus for branching, if there is one."""
-        return () if self.branching is None else (str(self.branching),)
-
     def _check(self, how: Decoding) -> None:
         if how.decoder != "mbr":
             raise RamifyError(
                 f"The decoder {how.decoder} needs a single model, but an average has several; use mbr for the average."
             )
-        check_prior(how.decoder, how.branching_prior)
+        check_branching(how.decoder, how.branching)
 
     def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Batch]:
-        """An average has no heads; a single member without a bonus parses as it does alone."""
+        """An average has no heads; a single member parses as it does alone."""
         only = self.members[0]
-        if len(self.members) == 1 and isinstance(only, ModelMember) and self.branching is None:
+        if len(self.members) == 1 and isinstance(only, ModelMember):
             return only.parser._analyse_window(window, how, done)
         return [lambda: enumerate(self._averaged(window, how))]
 
@@ -126,7 +118,7 @@ class Ensemble(TreeParser):
         views = [*zip(*(list(member.views(words, how.max_length)) for member in self.members), strict=True)]
         posteriors = [self._mean(of_members) for of_members in views]
         tables = {place: mean for place, mean in enumerate(posteriors) if mean is not None and len(mean) > 2}
-        trees = _trees(tables, window, how.branching_prior, self.branching)
+        trees = _trees(tables, window, how.branching)
         labels = dict(zip(trees, self.label_trees([words[place] for place in trees], [*trees.values()]), strict=True))
         for place, sentence in enumerate(window):
             if place not in trees:
@@ -177,27 +169,13 @@ class Ensemble(TreeParser):
             reasons = "; ".join(f"{name}, {reason}" for name, reason in collapsed.items())
             raise RamifyError(f"All members have collapsed ({reasons}); train others.")
         weights = [self.weights[place] for place in kept]
-        return Ensemble([self.members[place] for place in kept], weights, branching=self.branching)
+        return Ensemble([self.members[place] for place in kept], weights)
 
     def without_collapsed(self, sentences: Sequence[Sentence]) -> Ensemble:
         """The ensemble without the models that collapsed, judged on some of the sentences; each has a warning."""
         kept = without_collapsed(self.members, sentences)
         weights = [weight for member, weight in zip(self.members, self.weights, strict=True) if member in kept]
-        return Ensemble(kept, weights, branching=self.branching)
-
-    def favouring_branching(self, bonus: float, sentences: Sequence[Sentence]) -> Ensemble:
-        """The ensemble with a bonus for the spans at that end of the sentence to which its members' trees branch.
-
-        The mean posteriors of some of the sentences decide the side. If it is not clear, there is no bonus.
-        """
-        if not np.isfinite(bonus):
-            raise RamifyError(f"The branching bonus is {bonus}, but must be a finite number.")
-        sample = [Sentence.from_tokens(sentence.words) for sentence in some_of(sentences)]
-        views = zip(*(member.views(sample) for member in self.members), strict=True)
-        means = (self._mean(of_members) for of_members in views)
-        side = side_of(mean for mean in means if mean is not None)
-        branching = Branching(side, bonus) if side and bonus else None
-        return Ensemble(self.members, self.weights, branching=branching)
+        return Ensemble(kept, weights)
 
     def save(self, folder: str | Path) -> None:
         """Save the ensemble to a folder that `ramify.load` reads; each member is a model folder in it."""
@@ -206,7 +184,7 @@ class Ensemble(TreeParser):
             if not (isinstance(member, ModelMember) and isinstance(member.parser, Parser)):
                 raise RamifyError(f"{member.name}: is not a trained model; save an ensemble of model folders only.")
             stored.append(StoredMember(member.name, weight, member.parser.save))
-        save_ensemble(Path(folder), stored, self.word_rule, self.branching)
+        save_ensemble(Path(folder), stored, self.word_rule)
 
 
 def add_agreement(agreement: MemberAgreement, analysis: Analysis) -> None:
@@ -226,8 +204,7 @@ def _spans_of_words(analysis: Analysis) -> Spans:
 def _trees(
     tables: Mapping[int, NDArray[np.float32]],
     window: Sequence[Sentence],
-    branching_prior: float,
-    branching: Branching | None,
+    branching: float,
 ) -> dict[int, Spans]:
     """The best tree of each table of span scores that meets all constraints, a few of like size at a time."""
     order = iter(sorted(tables, key=lambda place: len(tables[place])))
@@ -237,11 +214,9 @@ def _trees(
         scores = torch.zeros(len(places), sizes[-1], sizes[-1])
         for row, place, size in zip(scores, places, sizes, strict=True):
             row[:size, :size] = torch.from_numpy(tables[place])
-            if branching is not None:
-                branching.add_to(row[:size, :size])
             if (forbidden := forbidden_spans(window[place])) is not None:
                 row[:size, :size][torch.from_numpy(forbidden)] = -torch.inf
-        found |= zip(places, best_trees(scores, torch.tensor(sizes) - 1, branching_prior), strict=True)
+        found |= zip(places, best_trees(scores, torch.tensor(sizes) - 1, branching), strict=True)
     return found
 
 

@@ -28,7 +28,7 @@ from ramify.storage.ensemble_folder import checksum_of
 MemberInput = str | Path | TreeParser
 """A parser, a model folder, or a file of trees"""
 COMPARED_SENTENCES = 500
-"""Sentences that are parsed to find out which members collapsed and to which side trees branch"""
+"""Sentences that are parsed to find out which members collapsed"""
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class ModelMember(Member):
         return self.parser.has_posteriors
 
     def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
-        """Its posteriors and its tree with the most expected brackets."""
-        for analysis in self.parser.analyse_many(sentences, max_length=max_length):
+        """Its posteriors and its tree with the most expected brackets, without a bonus."""
+        for analysis in self.parser.analyse_many(sentences, max_length=max_length, branching=0.0):
             yield View(analysis.posteriors, analysis.parse.spans, analysis.failure)
 
 

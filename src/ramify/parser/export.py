@@ -12,7 +12,7 @@ from ramify.corpus.pcfg import BinaryGrammar
 from ramify.errors import RamifyError
 from ramify.models import TableGrammar
 from ramify.parser.parser import Parser
-from ramify.storage.model_files import LEARNT_FROM_TEXT
+from ramify.storage.model_files import BRANCHING, LEARNT_FROM_TEXT
 from ramify.version import VERSION
 
 DEFAULT_MASS = 0.999
@@ -81,9 +81,17 @@ def _lexical(parser: Parser, mass: float, used: list[bool], left_out: dict[str, 
 
 
 def text_record(parser: Parser) -> dict[str, Any]:
-    """How the parser reads text, in terms of JSON, to be written with its rules; the splitter is too large for that."""
+    """How the parser reads text and decodes trees, in terms of JSON, to be written with its rules.
+
+    The splitter is too large for that.
+    """
     rule = LEARNT_FROM_TEXT if parser.word_rule is None else str(parser.word_rule)
-    return {"ramify": VERSION, "words": rule, "text": parser.text_rules.as_record() | {"split_sentences": False}}
+    return {
+        "ramify": VERSION,
+        "words": rule,
+        "text": parser.text_rules.as_record() | {"split_sentences": False},
+        BRANCHING: parser.branching,
+    }
 
 
 def _covering(probabilities: NDArray[np.float64], mass: float) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from ramify.model_names import resolve
 from ramify.parser.parser import Parser
 from ramify.runtime.devices import choose_device
 from ramify.storage.ensemble_folder import checksum_of, is_ensemble, read_ensemble
-from ramify.storage.model_files import LEARNT_FROM_TEXT, read_config
+from ramify.storage.model_files import LEARNT_FROM_TEXT, branching_in, read_config
 from ramify.storage.model_folder import load_model
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def load(folder: str | Path, device: str = "auto") -> Parser | Ensemble:
     members = [
         ModelMember(load_single(each.folder, device), each.name, checksum_of(each.folder)) for each in found.members
     ]
-    return Ensemble(members, [each.weight for each in found.members], branching=found.branching)
+    return Ensemble(members, [each.weight for each in found.members])
 
 
 def load_single(folder: str | Path, device: str = "auto") -> Parser:
@@ -55,21 +55,24 @@ def load_single(folder: str | Path, device: str = "auto") -> Parser:
 
 def _load_rules(path: Path, device: str) -> Parser:
     """The parser of a file of rules, which reads text as the model did that they were exported from."""
-    word_rule, rules = reads_text(path)
+    word_rule, rules, branching = described(path)
     parser = Parser.from_binary_grammar(read_rules(path))
     vocabulary = Vocabulary(parser.vocabulary.words, rules.normal_form)
     tables = parser.tables.float().to(choose_device(device))
-    return Parser(tables, vocabulary, parser.labels, parser.tags, word_rule, rules)
+    return Parser(tables, vocabulary, parser.labels, parser.tags, word_rule, rules, branching=branching)
 
 
-def reads_text(path: Path) -> tuple[WordRule | None, TextRules]:
-    """Which leaves of trees are words, and how text is read, as a file of rules says; else every token is a word."""
+def described(path: Path) -> tuple[WordRule | None, TextRules, float]:
+    """Which leaves of trees are words, how text is read, and the branching bonus, as a file of rules says.
+
+    If it does not say so, every token is a word.
+    """
     about = read_about(path)
     if not about:
-        return None, AS_IS
+        return None, AS_IS, 0.0
     try:
         words = str(about.get("words"))
         word_rule = None if words == LEARNT_FROM_TEXT else WordRule.from_name(words)
-        return word_rule, TextRules.from_record(about.get("text"), None)
+        return word_rule, TextRules.from_record(about.get("text"), None), branching_in(about)
     except RamifyError as error:
         raise RamifyError(f"{path}, line 1: {error}") from error

@@ -38,6 +38,7 @@ from ramify.parser.parallel_windows import Batch
 from ramify.parser.tree_parser import Decoding, SentenceInput, TreeLabels, TreeParser, check_positive
 from ramify.runtime.memory import Budget
 from ramify.runtime.threads import on_one_core
+from ramify.storage.model_files import BRANCHING
 from ramify.storage.model_folder import StoredModel, save_model
 from ramify.structures.distribution import Tree
 from ramify.structures.lexicalised import LexicalisedPCFG
@@ -65,6 +66,7 @@ class Parser(TreeParser):
         word_rule: WordRule | None = None,
         text_rules: TextRules = AS_IS,
         spelling: Spelling | None = None,
+        branching: float = 0.0,
     ) -> None:
         self.model = model.eval()
         """As it was trained, a `torch.nn.Module`; its probabilities were computed when the parser was made"""
@@ -77,6 +79,7 @@ class Parser(TreeParser):
         self.text_rules = text_rules
         self.spelling = spelling
         """How the words of the training text are spelt; None for a grammar that came without it"""
+        self.branching = branching
         self.labels = tuple(labels or model.label_names())
         self.tags = tuple(tags or model.tag_names())
         self.description: dict[str, Any] | None = None
@@ -98,6 +101,7 @@ class Parser(TreeParser):
             word_rule=stored.word_rule,
             text_rules=stored.text_rules,
             spelling=stored.spelling,
+            branching=stored.branching,
         )
         parser.description = description
         return parser
@@ -166,8 +170,10 @@ class Parser(TreeParser):
             raise RamifyError(
                 "Only a trained model can be saved as a folder; save a grammar read from rules with export."
             )
-        stored = StoredModel(self.model, self.vocabulary, self.word_rule, self.text_rules, self.spelling)
-        save_model(Path(folder), self.description, stored, overwrite)
+        stored = StoredModel(
+            self.model, self.vocabulary, self.word_rule, self.text_rules, self.spelling, self.branching
+        )
+        save_model(Path(folder), self.description | {BRANCHING: self.branching}, stored, overwrite)
 
     @torch.no_grad()
     def distributions(self, sentences: Sequence[SentenceInput]) -> PCFG | LexicalisedPCFG:
@@ -199,7 +205,7 @@ class Parser(TreeParser):
         return self.model.has_posteriors
 
     def _check(self, how: Decoding) -> None:
-        check_decoder(self._ready, how.decoder, how.seed, how.branching_prior)
+        check_decoder(self._ready, how.decoder, how.seed, how.branching)
 
     def best_parses(self, sentence: SentenceInput, count: int = 10) -> list[tuple[nltk.Tree, float]]:
         """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
@@ -382,7 +388,7 @@ class Parser(TreeParser):
                 lengths,
                 how.decoder,
                 [(how.seed, done + place) for place in places],
-                how.branching_prior,
+                how.branching,
                 Forbidden.of(list(map(forbidden_spans, sentences)), word_ids.shape[1], self.device),
                 how.heads,
             )

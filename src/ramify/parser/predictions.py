@@ -35,14 +35,14 @@ def evaluate(
     word_rule: WordRule | None = None,
     longest: int | None = None,
     seed: int = 0,
-    branching_prior: float = 0.0,
+    branching: float | None = None,
     on_sentence: Callable[[], None] = lambda: None,
     with_coverage: bool = True,
 ) -> Evaluation:
     """Score a parser, or a baseline by name (left, right, random, balanced, oracle), against gold trees.
 
     `word_rule` says which leaves are words; by default it is the rule that the parser was trained with or, for a
-    baseline, a guess from the tags of the treebank. The signature names it, and the branching prior if there is one.
+    baseline, a guess from the tags of the treebank. The signature names it, and the branching bonus if there is one.
     Without `with_coverage`, unknown words are not counted, which saves a second pass over the sentences that have some,
     and rules are not compared.
     """
@@ -52,7 +52,7 @@ def evaluate(
         predictions = baseline_predictions(system, gold, seed, on_sentence)
     else:
         gold = load_gold(trees, word_rule or system.word_rule, longest)
-        predictions = [predict(system, gold, "model", decoder, on_sentence, seed, with_coverage, branching_prior)]
+        predictions = [predict(system, gold, "model", decoder, on_sentence, seed, with_coverage, branching)]
     return mean_of_runs([score(gold, each, convention) for each in predictions], predictions[0].system)
 
 
@@ -64,7 +64,7 @@ def predict(
     on_sentence: Callable[[], None] = lambda: None,
     seed: int = 0,
     with_coverage: bool = True,
-    branching_prior: float = 0.0,
+    branching: float | None = None,
 ) -> Prediction:
     """What a parser says about the words of the gold sentences.
 
@@ -75,7 +75,7 @@ def predict(
     in_log_space = 0
     agreement = MemberAgreement(parser.names) if isinstance(parser, Ensemble) and len(parser.members) > 1 else None
     sentences = [Sentence.from_tokens(parse.words) for parse in gold.parses]
-    analyses = parser.analyse_many(sentences, decoder, seed, branching_prior=branching_prior)
+    analyses = parser.analyse_many(sentences, decoder, seed, branching=branching)
     for analysis, gold_parse in zip(analyses, gold.parses, strict=True):
         parses.append(analysis.parse)
         log_probabilities.append(analysis.log_probability)
@@ -97,7 +97,7 @@ def predict(
         in_log_space=in_log_space,
         agreement=None if agreement is None else agreement.as_record(),
         rule_cosine=parser.rule_cosine() if with_coverage else None,
-        options=_options(parser, branching_prior),
+        options=_options(parser.bonus_for(decoder, branching)),
     )
 
 
@@ -109,13 +109,13 @@ def predict_heads(
     heads: HeadDecoder = "projective",
     on_sentence: Callable[[], None] = lambda: None,
     seed: int = 0,
-    branching_prior: float = 0.0,
+    branching: float | None = None,
 ) -> HeadPrediction:
     """The heads that a parser gives the words of the gold sentences; refused if the model has none."""
     found, failures, in_log_space = [], [], 0
     words = gold.words
     sentences = [Sentence.from_tokens(parse.words) for parse in words.parses]
-    for analysis in parser.analyse_many(sentences, decoder, seed, branching_prior=branching_prior, heads=heads):
+    for analysis in parser.analyse_many(sentences, decoder, seed, branching=branching, heads=heads):
         if analysis.heads is None and analysis.failure is None:
             raise RamifyError(NO_HEADS.format(name))
         nothing = (NO_HEAD,) * len(analysis.parse)
@@ -124,11 +124,11 @@ def predict_heads(
         in_log_space += analysis.in_log_space
         on_sentence()
     by_failure = group_by_reason(failures, (place + 1 for place in words.places))
+    bonus = parser.bonus_for(decoder, branching)
     how = decoder if heads == "projective" else f"{decoder}, {heads}"
-    return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space, _options(parser, branching_prior))
+    return HeadPrediction(f"{name} ({how})", found, by_failure, in_log_space, _options(bonus))
 
 
-def _options(parser: TreeParser, branching_prior: float) -> tuple[str, ...]:
+def _options(branching: float) -> tuple[str, ...]:
     """What a signature must say besides the decoder."""
-    prior = (f"branching prior {branching_prior:g}",) if branching_prior else ()
-    return (*parser.decoding_options, *prior)
+    return (f"branching {branching:g}",) if branching else ()

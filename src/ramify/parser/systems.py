@@ -30,7 +30,7 @@ from ramify.evaluation.spans import Convention
 from ramify.model_names import SystemKind, split_name, system_kind
 from ramify.parser.ensemble import Ensemble
 from ramify.parser.ensemble_members import Member, open_member
-from ramify.parser.loading import load, reads_text
+from ramify.parser.loading import described, load
 from ramify.parser.predictions import predict, predict_heads
 from ramify.parser.tree_parser import TreeParser
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
@@ -86,7 +86,7 @@ class System:
         device: str,
         seed: int,
         on_sentence: Callable[[], None],
-        branching_prior: float = 0.0,
+        branching: float | None = None,
     ) -> list[Prediction]:
         """Its trees for the gold sentences; of random trees several draws."""
         if self.kind == "baseline":
@@ -95,7 +95,7 @@ class System:
         if self.kind == "predicted":
             return [read_prediction(self.path, gold, self.name)]
         parser = self._parser(device)
-        return [predict(parser, gold, self.name, decoder, on_sentence, seed, branching_prior=branching_prior)]
+        return [predict(parser, gold, self.name, decoder, on_sentence, seed, branching=branching)]
 
     def heads(
         self,
@@ -106,7 +106,7 @@ class System:
         device: str,
         seed: int,
         on_sentence: Callable[[], None],
-        branching_prior: float = 0.0,
+        branching: float | None = None,
     ) -> HeadPrediction:
         """Its heads for the gold sentences."""
         if self.kind == "baseline":
@@ -114,7 +114,7 @@ class System:
         if self.kind == "predicted":
             return read_head_prediction(self.path, gold, self.name)
         parser = self._parser(device)
-        return predict_heads(parser, gold, self.name, decoder, heads, on_sentence, seed, branching_prior)
+        return predict_heads(parser, gold, self.name, decoder, heads, on_sentence, seed, branching)
 
     def _parser(self, device: str) -> TreeParser:
         """Of a model or an average."""
@@ -133,7 +133,7 @@ def _config(path: Path, name: str) -> dict[str, Any]:
 
 
 def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
-    word_rule, _ = reads_text(path)
+    word_rule, *_ = described(path)
     return {"words": LEARNT_FROM_TEXT if word_rule is None else str(word_rule), "rules": name}
 
 
@@ -158,7 +158,7 @@ def evaluate_systems(
     decoder: str = "mbr",
     device: str = "auto",
     seed: int = 0,
-    branching_prior: float = 0.0,
+    branching: float | None = None,
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[Evaluation]:
     """The scores of each system and, after the runs of one that has several, their mean."""
@@ -170,7 +170,7 @@ def evaluate_systems(
             device=device,
             seed=seed,
             on_sentence=on_sentence,
-            branching_prior=branching_prior,
+            branching=branching,
         )
         return [score(gold, each, convention, with_evalb) for each in predictions]
 
@@ -185,7 +185,7 @@ def evaluate_heads(
     heads: HeadDecoder = "projective",
     device: str = "auto",
     seed: int = 0,
-    branching_prior: float = 0.0,
+    branching: float | None = None,
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[HeadEvaluation]:
     """The scores of each system's heads and, after the runs of one that has several, their mean."""
@@ -201,7 +201,7 @@ def evaluate_heads(
             device=device,
             seed=seed,
             on_sentence=on_sentence,
-            branching_prior=branching_prior,
+            branching=branching,
         )
         return [score_heads(gold, found)]
 

@@ -17,6 +17,7 @@ from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW, Pause
 from ramify.corpus.text import TextRules
 from ramify.corpus.tree import UNTAGGED
+from ramify.decoding.best_trees import DECODERS as BY_POSTERIORS
 from ramify.decoding.decoders import DECODERS
 from ramify.decoding.heads import HeadDecoder
 from ramify.errors import RamifyError
@@ -65,7 +66,8 @@ class Decoding:
     decoder: str
     seed: int
     max_length: int | None
-    branching_prior: float
+    branching: float
+    """The bonus that is added"""
     heads: HeadDecoder
 
 
@@ -80,13 +82,17 @@ class TreeParser(ABC):
     """Whether the log-probabilities of its analyses are log p(w), or a lower bound of it"""
     has_posteriors: bool
     """Whether its posteriors are probabilities, not 1 for the spans of one tree and 0 for all others"""
+    branching: float = 0.0
+    """Bonus for spans at one end of the sentence when a tree is decoded: above zero the right end, below zero the left
+    end. It does not change the posteriors."""
     works_ahead: bool = False
     """Whether batches of sentences are parsed in other threads while earlier results are used"""
 
-    @property
-    def decoding_options(self) -> tuple[str, ...]:
-        """What the signature of a score must say about its decoding besides the decoder."""
-        return ()
+    def bonus_for(self, decoder: str, branching: float | None = None) -> float:
+        """The branching bonus in use: the one given or, for decoders that can have one, that of the parser."""
+        if branching is None:
+            return self.branching if decoder in BY_POSTERIORS else 0.0
+        return branching
 
     def analyse_many(
         self,
@@ -94,19 +100,19 @@ class TreeParser(ABC):
         decoder: str = "mbr",
         seed: int = 0,
         max_length: int | None = None,
-        branching_prior: float = 0.0,
+        branching: float | None = None,
         heads: HeadDecoder = "projective",
     ) -> Iterator[Analysis]:
         """`analyse` for a stream of sentences, in order.
 
         With the decoder `sample`, a tree depends on `seed` and on the place of its sentence in the stream. A sentence
-        of more than `max_length` words, or too long for the free memory, gets a flat tree. The decoders `mbr` and
-        `mbr-labelled` add `branching_prior` to the score of every span that ends where its sentence ends; above zero,
-        it favours right branching. `heads` is for models with heads: `projective` finds the best projective tree, and
-        `constituents` the best tree in which every constituent has one head.
+        of more than `max_length` words, or too long for the free memory, gets a flat tree. `branching` is a bonus, for
+        the decoders `mbr` and `mbr-labelled`, as in the attribute of that name, which is the default. `heads` is for
+        models with heads: `projective` finds the best projective tree, and `constituents` the best tree in which every
+        constituent has one head.
         """
         check_positive("max_length", max_length)
-        how = Decoding(decoder, seed, max_length, branching_prior, heads)
+        how = Decoding(decoder, seed, max_length, self.bonus_for(decoder, branching), heads)
         self._check(how)
         return results_in_order(self._start_windows(sentences, how), self.works_ahead)
 

@@ -113,7 +113,7 @@ def parse_job(
     served: ServedModel, request: ParseRequest, sentences: Sequence[Sentence], answer: Callable[[list[Any]], bytes]
 ) -> Job:
     """Sentences to parse as a request says. A draw depends on its place in the stream, so it shares no batch."""
-    how = request.decoder, request.seed, None, request.branching_prior
+    how = request.decoder, request.seed, None, request.branching
 
     def analyse(sentences_now: Sequence[Sentence]) -> list[Analysis]:
         return list(served.parser.analyse_many(sentences_now, *how))

@@ -60,7 +60,10 @@ class ParseRequest(_Given):
     model: ModelName = None
     decoder: Decoder = "mbr"
     seed: Annotated[int, Field(ge=0, lt=1 << 32, description="For the decoder sample.")] = 0
-    branching_prior: Annotated[float, Field(ge=-1000, le=1000)] = 0.0
+    branching: Annotated[
+        float | None,
+        Field(ge=-1000, le=1000, description="Bonus for spans at one end of the sentence; by default the model's own."),
+    ] = None
     formats: list[Format] = ["brackets"]
     posteriors: bool = False
     drawing: Annotated[bool, Field(description="Where a page should draw everything, as --format svg does.")] = False

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from ramify.errors import RamifyError
 from ramify.model_names import CONFIG
 from ramify.storage.files import folder_contents, write_json
 from ramify.storage.model_files import FORMAT, LEARNT_FROM_TEXT, checked_file, checksum, read_json
-from ramify.structures.branching import Branching
 from ramify.version import VERSION
 
 ENSEMBLE = "ensemble"
-BRANCHING = "branching"
 MAX_MEMBERS = 1000
 _MEMBER = re.compile(r"member-[1-9][0-9]{0,3}")
 
@@ -44,7 +41,6 @@ class FoundEnsemble:
     members: list[FoundMember]
     words: str
     """The rule for words"""
-    branching: Branching | None
 
 
 @dataclass(frozen=True)
@@ -56,9 +52,7 @@ class FoundMember:
     folder: Path
 
 
-def save_ensemble(
-    folder: Path, members: Sequence[StoredMember], word_rule: WordRule | None, branching: Branching | None
-) -> None:
+def save_ensemble(folder: Path, members: Sequence[StoredMember], word_rule: WordRule | None) -> None:
     """Write a new folder, which appears when it is whole; one that is there must be empty."""
     if folder.exists() and (not folder.is_dir() or folder_contents(folder, ())):
         raise RamifyError(f"{folder}: this folder is not empty; give another one for the ensemble.")
@@ -77,10 +71,7 @@ def save_ensemble(
                 {"folder": place.name, "name": member.name, "weight": member.weight, "sha256": checksum(place)}
             )
         rule = LEARNT_FROM_TEXT if word_rule is None else str(word_rule)
-        config = {"format": FORMAT, "version": VERSION, ENSEMBLE: records, "words": rule}
-        if branching is not None:
-            config[BRANCHING] = asdict(branching)
-        write_json(unfinished / CONFIG, config)
+        write_json(unfinished / CONFIG, {"format": FORMAT, "version": VERSION, ENSEMBLE: records, "words": rule})
         unfinished.chmod(0o755)
         unfinished.rename(folder)
     except OSError as error:
@@ -114,16 +105,7 @@ def read_ensemble(folder: Path) -> FoundEnsemble:
         WordRule.from_name(words)
     except RamifyError as error:
         raise RamifyError(f"{path}: {error}") from error
-    branching = _branching(path, config[BRANCHING]) if BRANCHING in config else None
-    return FoundEnsemble([_member(folder, path, record) for record in records], words, branching)
-
-
-def _branching(path: Path, record: Any) -> Branching:
-    record = record if isinstance(record, dict) else {}
-    side, bonus = record.get("side"), record.get("bonus")
-    if side not in ("left", "right") or type(bonus) not in (int, float) or not math.isfinite(bonus):
-        raise RamifyError(f"{path}: the branching bonus is invalid; get a complete copy of the folder.")
-    return Branching(side, float(bonus))
+    return FoundEnsemble([_member(folder, path, record) for record in records], words)
 
 
 def _member(folder: Path, path: Path, record: Any) -> FoundMember:
@@ -147,5 +129,4 @@ def checksum_of(path: str | Path) -> str:
         return checksum(path)
     found = read_ensemble(path)
     members = [[member.weight, checksum(member.folder)] for member in found.members]
-    facts = [members, found.words, *([] if found.branching is None else [str(found.branching)])]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([members, found.words]).encode()).hexdigest()

@@ -9,7 +9,7 @@ from typing import Any
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.model_names import CONFIG
 from ramify.storage.files import write_atomically
-from ramify.storage.model_files import CARD, COMPRESSED
+from ramify.storage.model_files import CARD, COMPRESSED, branching_in
 
 
 def write_card(folder: Path, record: dict[str, Any]) -> None:
@@ -32,6 +32,7 @@ def write_card(folder: Path, record: dict[str, Any]) -> None:
         "Tokeniser, normal form, punctuation of text": ", ".join(
             f"`{value}`" for value in (text["tokenise"], text["normal_form"], text["punctuation"]["rule"])
         ),
+        **_branching(branching_in(config)),
         "Seed, batch, learning rate": f"{settings['seed']}, {settings['batch_size']}, {settings['learning_rate']}",
         "Written by": f"ramify {config['version']}",
     }
@@ -48,6 +49,10 @@ def write_card(folder: Path, record: dict[str, Any]) -> None:
         f"`config.json` holds every setting{', `metrics.jsonl` one line an epoch' if record else ''}.\n"
     )
     write_atomically(folder / CARD, text.encode())
+
+
+def _branching(bonus: float) -> dict[str, str]:
+    return {"Trees favour": f"{'right' if bonus > 0 else 'left'} branching, bonus {abs(bonus):g}"} if bonus else {}
 
 
 def _compressed(source: Any) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ WORDS_CHECKSUM = "vocabulary"
 """Kept with the weights: which row belongs to which word"""
 LEARNT_FROM_TEXT = "text"
 """Stands for the rule for words where there were no trees"""
+BRANCHING = "branching"
 COMPRESSED = "compressed_from"
 """Where the config of a compressed model names the first one"""
 _SMALL = 1 << 16
@@ -81,10 +84,19 @@ def read_config(folder: Path) -> dict[str, Any]:
         if not (type(value) is int and lowest <= value <= highest):
             raise RamifyError(f"{path}: {name} must be a whole number from {lowest} to {highest:,}; get another copy.")
     try:
+        branching_in(config)
         WordRule.from_name(config["words"])
     except RamifyError as error:
         raise RamifyError(f"{path}: {error}") from error
     return config
+
+
+def branching_in(record: Mapping[str, Any]) -> float:
+    """The bonus in parsing that the record of a model has, for spans at one end of the sentence; 0 if it has none."""
+    bonus = record.get(BRANCHING, 0.0)
+    if type(bonus) is not float or not math.isfinite(bonus):
+        raise RamifyError(f"{BRANCHING} is {str(bonus)[:40]!r}, but must be a finite number; get another copy.")
+    return bonus
 
 
 def read_json(path: Path) -> Any:

@@ -23,6 +23,7 @@ from ramify.runtime.shapes import only_shapes
 from ramify.storage.files import folder_contents, write_json
 from ramify.storage.locks import locked_folder
 from ramify.storage.model_files import (
+    BRANCHING,
     FILES,
     LARGEST_HEADER,
     LEARNT_FROM_TEXT,
@@ -31,6 +32,7 @@ from ramify.storage.model_files import (
     VOCABULARY,
     WEIGHTS,
     WORDS_CHECKSUM,
+    branching_in,
     checked_file,
     holds_model,
     read_config,
@@ -50,6 +52,8 @@ class StoredModel:
     text_rules: TextRules
     spelling: Spelling | None
     """None for models of versions that had none"""
+    branching: float = 0.0
+    """Its bonus in parsing for spans at one end of the sentence"""
 
 
 def load_model(folder: Path, device: torch.device) -> StoredModel:
@@ -78,7 +82,7 @@ def load_model(folder: Path, device: torch.device) -> StoredModel:
     model.load_state_dict(weights, assign=True)
     word_rule = None if config["words"] == LEARNT_FROM_TEXT else WordRule.from_name(config["words"])
     spelling = Spelling.load(checked_file(folder, SPELLING)) if (folder / SPELLING).exists() else None
-    return StoredModel(model.to(device), vocabulary, word_rule, rules, spelling)
+    return StoredModel(model.to(device), vocabulary, word_rule, rules, spelling, branching_in(config))
 
 
 def write_description(folder: Path, description: dict[str, Any], stored: StoredModel) -> None:
@@ -106,6 +110,8 @@ def write_weights(folder: Path, stored: StoredModel) -> None:
 def _config_checksum(config: dict[str, Any]) -> str:
     """sha256 of what the config says about the model and its text; settings and data are only recorded."""
     deciding = {name: config.get(name) for name in ("model", "grammar", "words", "text")}
+    if BRANCHING in config:  # which older models do not have
+        deciding[BRANCHING] = config[BRANCHING]
     return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
 

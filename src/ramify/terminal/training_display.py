@@ -173,6 +173,9 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     if summary.recommended:
         listed = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in summary.recommended.items())
         yield f"for     {summary.used:,} sentences: {listed}"
+    if summary.branching:
+        side = "right" if summary.branching > 0 else "left"
+        yield f"trees   favour {side} branching (bonus {abs(summary.branching):g}), which the language seems to have"
     if summary.focus is not None:
         yield f"focus   {summary.focus:g} on the spans of {', '.join(summary.teachers)}"
     elif summary.teachers:

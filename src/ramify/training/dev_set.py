@@ -14,6 +14,7 @@ from ramify.models import Model
 from ramify.models.batches import WordIds, memory_batches, pad
 from ramify.parser.parser import Parser
 from ramify.parser.predictions import evaluate
+from ramify.storage.model_folder import StoredModel
 from ramify.training.data import Data
 from ramify.training.focusing import SpanScores
 from ramify.training.settings import Settings
@@ -33,15 +34,16 @@ def dev_measure(record: dict[str, Any]) -> float:
 
 
 def judge(
-    model: Model, data: Data, focus: SpanScores | None = None, on_sentence: Callable[[], None] = lambda: None
+    stored: StoredModel, data: Data, focus: SpanScores | None = None, on_sentence: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
     """Perplexity or loss on the dev set, by which the epoch is chosen; F1 where there are trees is only reported.
 
     `focus` has the span scores of the training set and, for a model that needs them, those of the dev set after them.
     """
+    model = stored.model
     record: dict[str, Any] = {}
     if data.dev.has_trees:
-        parser = Parser(model, data.vocabulary)
+        parser = Parser(model, data.vocabulary, branching=stored.branching)
         result = evaluate(parser, data.dev, word_rule=ALL_WORDS, on_sentence=on_sentence, with_coverage=False)
         record = {"dev_perplexity": result.perplexity, "dev_f1": round(result.scores.sentence_f1, 2)}
     encoded = [data.vocabulary.encode(parse.words) for parse in data.dev.parses]

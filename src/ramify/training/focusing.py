@@ -7,7 +7,7 @@ of teachers whose tree has the span. Training with strength beta maximises
 
 which is the inside algorithm with span scores.
 
-Teachers attach phrases too high; `favour_branching` corrects this in their scores (see `structures.branching`).
+Teachers attach phrases too high; `favour_branching` corrects this in their scores.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from torch import Tensor
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
+from ramify.corpus.word_order import branching_side
+from ramify.decoding.best_trees import add_branching
 from ramify.parser.ensemble_members import Member, table_of, without_collapsed
 from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
-from ramify.structures.branching import Branching, Side, side_of
 
 OnTeacher = Callable[[int, int], None]
 """Called with the number of sentences that the teachers have parsed, and the number there are for all of them"""
@@ -65,20 +66,14 @@ class SpanScores:
             padded[: len(table), : len(table)] = table
         return torch.from_numpy(scores)
 
-    @property
-    def branching(self) -> Side | None:
-        """The side to which most trees branch; None if neither side is clear."""
-        return side_of(self.table(place) for place in range(len(self.lengths)))
-
     def favour_branching(self, bonus: float) -> SpanScores:
-        """With `bonus` added to the spans at that end of the sentence to which most trees branch."""
-        side = self.branching
-        if side is None or not bonus:
+        """With `bonus` added to the spans at one end of the sentence, as in `add_branching`."""
+        if not bonus:
             return self
         values = self.values.copy()
         for place, length in enumerate(self.lengths):
             table = self.table(place)
-            Branching(side, bonus).add_to(table)
+            add_branching(table, bonus)
             values[self.starts[place] : self.starts[place + 1]] = table[np.triu_indices(length + 1, 2)]
         return SpanScores(self.lengths, values)
 
@@ -103,7 +98,8 @@ def scores_of_teachers(
 ) -> SpanScores:
     """What the teachers, one after another, find in all sentences of some corpora, given as words alone.
 
-    Models that collapsed are left out. `branching` is a prior that counts once for every teacher.
+    Models that collapsed are left out. `branching` is a bonus at that end of the sentence to which the language
+    branches, as far as the text shows it; it counts once for every teacher.
     """
     sentences = [
         Sentence.from_tokens(parse.words, where=f"{corpus.source}, sentence {place}")
@@ -123,4 +119,5 @@ def scores_of_teachers(
                 values[scores.starts[place] : scores.starts[place + 1]] += table[np.triu_indices(N + 1, 2)]
                 place += 1
             on_teacher(number * len(sentences) + place, total)
-    return SpanScores(scores.lengths, values).favour_branching(branching * len(teachers))
+    side = branching_side([sentence.words for sentence in sentences]) if branching else 0
+    return SpanScores(scores.lengths, values).favour_branching(side * branching * len(teachers))

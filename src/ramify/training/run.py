@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ramify.corpus.reading import Corpus
+from ramify.corpus.word_order import BRANCHING_BONUS, branching_side
 from ramify.errors import RamifyError
 from ramify.models import FAMILIES
 from ramify.models.batches import check_fits
@@ -24,10 +25,10 @@ from ramify.runtime.processes import ALONE, LostProcessError, World, joined
 from ramify.runtime.threads import in_fixed_pieces
 from ramify.storage.checkpoint import Position
 from ramify.storage.locks import locked_folder
-from ramify.storage.model_files import FOCUS, FORMAT, read_config
+from ramify.storage.model_files import BRANCHING, FOCUS, FORMAT, read_config
 from ramify.storage.model_folder import StoredModel
 from ramify.training.checks import check_size, check_storable, check_teachers
-from ramify.training.data import prepare
+from ramify.training.data import Data, prepare
 from ramify.training.dev_set import dev_measure, is_finished, judge
 from ramify.training.distributed import (
     FollowedFolder,
@@ -203,6 +204,7 @@ class _Run:
             "settings": asdict(settings),
             "threads": torch.get_num_threads(),
             **self.data.describe(),
+            BRANCHING: _branching(settings, self.data),
         }
         if teachers:
             self.description[TEACHERS] = [teacher.as_record() for teacher in self._teachers]
@@ -213,7 +215,12 @@ class _Run:
         for corpus, which in ((self.data.train, "training"), (self.data.dev, "dev")):
             check_fits(model, max(map(len, corpus.parses)), f"{corpus.source}, {which} set")
         self.stored = StoredModel(
-            model, self.data.vocabulary, self.data.word_rule, self.data.text_rules, self.data.spelling
+            model,
+            self.data.vocabulary,
+            self.data.word_rule,
+            self.data.text_rules,
+            self.data.spelling,
+            self.description[BRANCHING],
         )
 
     def learn(self, store: RunStore, callbacks: Callbacks, when_stopped: str) -> None:
@@ -228,7 +235,9 @@ class _Run:
         model, data, settings, world = self.stored.model, self.data, self.settings, self.world
         learner = model.learner(settings.learning_rate, settings.clip)
         position = store.position(model, learner)
-        callbacks.on_start(summarise(data, settings, model, len(position.records), self._teacher_names))
+        callbacks.on_start(
+            summarise(data, settings, model, len(position.records), self._teacher_names, self.stored.branching)
+        )
         focus = self._span_scores(store, callbacks.on_teacher, stop)
         guidance = Guidance(data.train.parses, settings, focus)
         sentences = [data.vocabulary.encode(parse.words) for parse in data.train.parses]
@@ -319,7 +328,14 @@ class _Run:
         """Evaluate on the dev set; with gradient groups, its sums do not depend on the number of threads either."""
         groups = self.settings.gradient_groups or 1
         with in_fixed_pieces(groups) if groups > 1 else nullcontext():
-            return judge(self.stored.model, self.data, focus, stop.obey)
+            return judge(self.stored, self.data, focus, stop.obey)
+
+
+def _branching(settings: Settings, data: Data) -> float:
+    """The bonus chosen or, for models with posteriors, the default one at the end that the text shows."""
+    if settings.branching is not None or not FAMILIES[settings.model].has_posteriors:
+        return settings.branching or 0.0
+    return BRANCHING_BONUS * branching_side([parse.words for parse in data.train.parses])
 
 
 class _Stop:

@@ -71,11 +71,16 @@ class Settings(ModelOptions):
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
     focus_branching: float = setting(
         0.0,
-        "Bonus in the teachers' mean posteriors for spans at the end of the sentence to which their trees branch.",
+        "Bonus in the teachers' mean posteriors for spans at the end of the sentence to which the language branches.",
     )
     punctuation_penalty: float | None = setting(
         None,
         "Penalty in training, in nats, for constituents that cross punctuation \\[default: 1 for grammars, else 0].",
+    )
+    branching: float | None = setting(
+        None,
+        "Bonus in parsing for spans at one end of the sentence: above 0 the right end, below 0 the left end "
+        "\\[default: 0.3 at the end that the order of frequent words in the text shows].",
     )
     input: str = setting(
         "auto",
@@ -172,6 +177,8 @@ class Settings(ModelOptions):
                 f"punctuation_penalty is {self.punctuation_penalty}, but the loss of {self.model} has no scores of "
                 "spans that it could change; leave it out, or choose a PCFG."
             )
+        if not abs(self.branching or 0.0) < float("inf"):
+            raise RamifyError(f"branching is {self.branching}, but must be a finite number.")
         if self.patience < 1:
             raise RamifyError(f"patience is {self.patience}, but must be at least 1.")
         if not 0 <= self.seed < 2**63:
@@ -306,7 +313,7 @@ def load_settings(
 
 def recorded_settings(record: dict[str, Any]) -> Settings:
     """The settings of an earlier run from its config; settings added since have the value that was then in effect."""
-    known = {"gradient_groups": 1, "punctuation_penalty": 0.0, **record}
+    known = {"gradient_groups": 1, "punctuation_penalty": 0.0, "branching": 0.0, **record}
     if known.get("batch_tokens") is not None:
         known.pop("batch_size", None)  # which was recorded at its default
     return load_settings(None, known)

@@ -56,6 +56,8 @@ class Summary:
     """Settings that are those recommended for the amount of text"""
     breaks: int = 0
     """Places between training words where punctuation stood that constituents should not cross; 0 if they may"""
+    branching: float = 0.0
+    """Bonus in parsing for spans at the right end of the sentence or, below 0, at the left end"""
     teachers: tuple[str, ...] = ()
     """The parsers that a focused run follows"""
     focus: float | None = None
@@ -124,7 +126,12 @@ class Verdict:
 
 
 def summarise(
-    data: Data, settings: Settings, grammar: Model, epochs_done: int, teachers: tuple[str, ...] = ()
+    data: Data,
+    settings: Settings,
+    grammar: Model,
+    epochs_done: int,
+    teachers: tuple[str, ...] = (),
+    branching: float = 0.0,
 ) -> Summary:
     """What is known before the first step."""
     dropped = dict(data.dropped)
@@ -154,6 +161,7 @@ def summarise(
             if getattr(settings, name) == value
         },
         breaks=sum(len(parse.breaks) for parse in data.train.parses) if settings.crossing_penalty else 0,
+        branching=branching,
         teachers=teachers,
         focus=settings.focus_in(1) if teachers and not grammar.needs_teachers else None,
     )

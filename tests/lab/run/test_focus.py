@@ -36,7 +36,6 @@ FOCUSED = TINY.replace('[models.dense]\nmodel = "n-pcfg"\n', '[models.student]\n
 FOCUSED += '[averages.both]\nmembers = ["low-rank", "student"]\n'
 RECIPE = """\
 rounds = 2
-branching = 0.3
 
 [settings]
 epochs = 2
@@ -80,7 +79,6 @@ def recipe_file(tmp_path: Path) -> Path:
         (('teachers = ["low-rank"]', "teacher_seeds = [0]"), "teacher_seeds"),
         (('members = ["low-rank", "student"]', "members = []"), "no members"),
         (('members = ["low-rank", "student"]', 'members = ["low-rank"]\nweights = [1]'), "weights.? is unknown"),
-        (('members = ["low-rank", "student"]', 'members = ["low-rank"]\nbranching = -1'), "branching"),
         (("[averages.both]", "[averages.student]"), "a model and an average"),
     ],
 )
@@ -99,9 +97,8 @@ def test_a_model_can_have_its_own_seeds(tmp_path):
 
 
 def test_an_average_says_how_it_is_made(tmp_path):
-    text = FOCUSED + "branching = 0.3\nleave_out_collapsed = true\n"
-    average = read_plan(write_experiment(tmp_path, text)).runs["small/both/average"]
-    assert (average.branching, average.leave_out_collapsed) == (0.3, True)
+    text = FOCUSED + "leave_out_collapsed = true\n"
+    assert read_plan(write_experiment(tmp_path, text)).runs["small/both/average"].leave_out_collapsed
 
 
 def test_what_needs_a_failed_run_fails_with_the_reason(tmp_path):
@@ -128,8 +125,8 @@ def test_each_round_teaches_the_next(recipe_file, tmp_path):
     assert runs["mine/teachers/average"].members == teachers
     result = runs["mine/result/average"]
     assert result.members == teachers
-    assert (result.branching, result.leave_out_collapsed) == (0.3, True)
-    assert not runs["mine/teachers/average"].branching
+    assert result.leave_out_collapsed
+    assert not runs["mine/teachers/average"].leave_out_collapsed
     assert runs["mine/students-2/average"].members == ("mine/student-2/seed-3", "mine/student-2/seed-4")
     settings = settings_of(runs["mine/student-2/seed-4"])
     assert (settings.focus, settings.seed, settings.max_length) == (2.0, 4, 20)
@@ -170,7 +167,6 @@ def test_a_recipe_needs_teachers_and_a_file_that_exists(tmp_path):
 
 def test_the_default_recipe_is_whole():
     recipe = read_recipe(None, {"tokenise": None})
-    assert recipe.branching > 0
     for sentences, runs in ((1_000, 5), (100_000, 6)):
         sized = recipe.for_text(sentences)
         assert sized.runs == runs

@@ -42,7 +42,7 @@ GROUPS = (
             Mutant("data:prepare", " and not rules.punctuation.keep", ""),
             Mutant("possible_readings", 'kind == "conllu"', "False"),
             Mutant("Parser._analyse_batch", "how.heads,\n", '"projective",\n'),
-            Mutant("predict_heads", "branching_prior=branching_prior, ", ""),
+            Mutant("predict_heads", "branching=branching, ", ""),
             Mutant("score_heads", "gold.signature(prediction.options)", "gold.signature()"),
         ),
     ),

@@ -14,7 +14,7 @@ GROUPS = (
             Mutant("SpanScores.starts", "N * (N - 1) // 2", "N * (N + 1) // 2"),
             Mutant("scores_of_teachers", "] += table", "] = table"),
             Mutant("scores_of_teachers", 'focus_on == "trees"', 'focus_on != "trees"'),
-            Mutant("scores_of_teachers", "branching * len(teachers)", "branching"),
+            Mutant("scores_of_teachers", "side * branching * len(teachers)", "side * branching"),
             Mutant("ensemble_members:without_collapsed", "if len(collapsed) == len(models)", "if collapsed"),
             Mutant("ensemble_members:without_collapsed", "if member not in left_out", ""),
             Mutant("_Run._finish_epoch", "and not self._teacher_names", ""),

@@ -166,9 +166,7 @@ def planned_run(
     return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=recorded)
 
 
-def planned_average(
-    data: str, model: str, members: Sequence[str], branching: float = 0.0, leave_out_collapsed: bool = False
-) -> Run:
+def planned_average(data: str, model: str, members: Sequence[str], leave_out_collapsed: bool = False) -> Run:
     """An average of models that will be trained."""
     path = f"{RUNS}/{run_name(data, model, None)}"
     return Run(
@@ -178,7 +176,6 @@ def planned_average(
         ("mbr",),
         path,
         members=tuple(members),
-        branching=branching,
         leave_out_collapsed=leave_out_collapsed,
     )
 

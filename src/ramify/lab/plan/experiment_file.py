@@ -15,7 +15,6 @@ from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES, check_baseline
 from ramify.lab.plan.experiment import DataSet, Plan, data_sets, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
-    Bonus,
     Seed,
     SettingsTable,
     check_known,
@@ -74,7 +73,6 @@ class AverageTable(Struct):
 
     needs: tuple[str, ...] = field(default=(), name="members")
     seeds_needed: tuple[Seed, ...] = field(default=(), name="seeds")
-    branching: Bonus = 0.0
     leave_out_collapsed: bool = False
 
 
@@ -205,7 +203,7 @@ class _Groups:
             for seed in about.seeds_needed or getattr(self.models[needed][0], "seeds", ()) or self.table.seeds
         ]
         if isinstance(about, AverageTable):
-            return [planned_average(data, model, others, about.branching, about.leave_out_collapsed)]
+            return [planned_average(data, model, others, about.leave_out_collapsed)]
         chosen = decoders if about.decoders is None else about.decoders
         with errors_located(f"{self.path}, model {model} on {data}"):
             values = self.common | self.of_data[data] | own

@@ -17,7 +17,6 @@ from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan, begins_like_trees, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
-    Bonus,
     Seed,
     SettingsTable,
     check_name,
@@ -34,7 +33,7 @@ from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
 RESULT = "result"
-"""The average of the teachers, with the bonus and without those that collapsed"""
+"""The average of the teachers without those that collapsed"""
 DECODERS = ("mbr",)
 
 
@@ -70,8 +69,6 @@ class Recipe:
     student: Grammars
     rounds: int
     """How often students are trained; from the second round on the students of the round before are the teachers"""
-    branching: float
-    """Bonus of the result for spans at that end of the sentence to which its trees branch"""
 
     @property
     def runs(self) -> int:
@@ -105,14 +102,13 @@ class Recipe:
         """As JSON values, to be read by `recipe_from`."""
         teachers = {each.name: each.settings | {"seeds": list(each.seeds)} for each in self.teachers}
         student = self.student.settings | {"seeds": list(self.student.seeds)}
-        return {"rounds": self.rounds, "branching": self.branching, "teachers": teachers, "student": student}
+        return {"rounds": self.rounds, "teachers": teachers, "student": student}
 
 
 class RecipeTable(Struct):
     """The whole file."""
 
     rounds: Annotated[int, Meta(ge=1, le=10)] = 1
-    branching: Bonus = 0.0
     settings: SettingsTable = {}
     teachers: dict[str, Any] = {}
     student: SettingsTable = {}
@@ -146,7 +142,7 @@ def recipe_from(content: object, where: str, overrides: Mapping[str, Any]) -> Re
     student = _grammars("student", table.student, f"{where}, [student]", table.settings, chosen)
     if not FAMILIES[student.with_seed(0).model].takes_span_scores:
         raise RamifyError(f"{where}, [student]: {student.with_seed(0).model} cannot be focused; choose another family.")
-    return Recipe(teachers, student, table.rounds, table.branching)
+    return Recipe(teachers, student, table.rounds)
 
 
 def _grammars(name: str, content: object, where: str, common: dict[str, Any], overrides: dict[str, Any]) -> Grammars:
@@ -186,7 +182,7 @@ def plan_of(recipe: Recipe, data: DataSet) -> Plan:
         runs += found
         teachers += [run.name for run in found]
     runs.append(planned_average(data.name, "teachers", teachers))
-    runs.append(planned_average(data.name, RESULT, teachers, recipe.branching, leave_out_collapsed=True))
+    runs.append(planned_average(data.name, RESULT, teachers, leave_out_collapsed=True))
     for number in range(1, recipe.rounds + 1):
         settings = [recipe.student.with_seed(seed) for seed in recipe.student.seeds]
         students = [planned_run(data.name, f"student-{number}", each, DECODERS, teachers) for each in settings]

@@ -17,7 +17,6 @@ from ramify.errors import RamifyError, shortened
 
 Content = TypeVar("Content", bound=Struct)
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Bonus = Annotated[float, Meta(ge=0, le=1000)]
 SettingsTable = dict[str, Any]
 """Settings of training by name, which may be any; `load_settings` checks them"""
 

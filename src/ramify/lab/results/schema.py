@@ -75,8 +75,6 @@ class Run(Struct, frozen=True, omit_defaults=True):
     """The names of the runs on which training is focused"""
     members: tuple[str, ...] = ()
     """The names of the runs that are averaged"""
-    branching: float = 0.0
-    """Of an average: its bonus for spans at that end of the sentence to which its members' trees branch"""
     leave_out_collapsed: bool = False
     """Of an average: whether members that collapsed do not count"""
     settings: dict[str, Any] | None = None

@@ -122,13 +122,11 @@ def named_members(folders: Mapping[str, str | Path]) -> list[str]:
 
 
 def averaged(members: Sequence[str], run: Run, train: Sequence[Sentence]) -> Ensemble:
-    """The ensemble of an average; training sentences tell who collapsed and to which side trees branch."""
+    """The ensemble of an average; training sentences tell who collapsed."""
     from ramify.parser import Ensemble
 
     ensemble = Ensemble(members)
-    if run.leave_out_collapsed:
-        ensemble = ensemble.without_collapsed(train)
-    return ensemble.favouring_branching(run.branching, train) if run.branching else ensemble
+    return ensemble.without_collapsed(train) if run.leave_out_collapsed else ensemble
 
 
 def sentences_of(data: DataSet, split: Literal["train", "dev"], member: Path) -> list[Sentence]:
