@@ -167,31 +167,16 @@ def test_a_recipe_needs_teachers_and_a_file_that_exists(tmp_path):
 
 def test_the_default_recipe_is_whole():
     recipe = read_recipe(None, {"tokenise": None})
-    for sentences, kinds, runs in ((1_000, 2, 9), (100_000, 3, 7)):
+    for sentences in (1_000, 100_000):
         sized = recipe.for_text(sentences)
-        assert (len(sized.teachers), sized.runs) == (kinds, runs)
-        assert all(each.seeds for each in sized.teachers)
+        assert [len(each.seeds) for each in sized.teachers] == [2, 3]
+        assert sized.runs == 6
         assert recipe_from(sized.as_record(), "again", {}) == sized
-        first, second = (each.with_seed(0) for each in sized.teachers[:2])
+        first, second = (each.with_seed(0) for each in sized.teachers)
         assert (first.crossing_penalty, second.crossing_penalty) == (1, 0)
         assert second.initialisation == Settings().initialisation
-    # Shorter versions do without the slow kind that only much text has.
-    shorter = recipe.for_text(100_000).smaller(2, 1, 1, 4)
-    assert [len(each.seeds) for each in shorter.teachers] == [2, 2]
-    assert all(version.teachers for version in versions_of(recipe.for_text(100_000)))
     student = recipe.student.with_seed(0)
     assert (student.preterminals, student.focus_branching) == (60, 0.2)
-
-
-def test_kinds_of_teachers_can_depend_on_the_amount_of_text():
-    content = {"teachers": {name: {"seeds": [], f"seeds_for_{name}_text": [1, 2]} for name in ("little", "much")}}
-    recipe = recipe_from(content, "here", {})
-    for sentences, name in ((9_999, "little"), (10_000, "much")):
-        sized = recipe.for_text(sentences)
-        assert [(each.name, each.seeds) for each in sized.teachers] == [(name, (1, 2))]
-        assert sized.smaller(1, 1, 1, 1).teachers  # without others, they remain
-    with pytest.raises(RamifyError, match="seeds is empty"):
-        recipe_from({"teachers": {"none": {"seeds": []}}}, "here", {})
 
 
 def test_expected_minutes_follow_from_epochs_seeds_and_jobs(recipe_file, monkeypatch):

@@ -6,7 +6,7 @@ A recipe is an experiment on one data set: each stage needs the runs of the stag
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,7 +29,7 @@ from ramify.lab.plan.toml_file import (
 from ramify.lab.results.schema import Group, Run
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
-from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
+from ramify.training.text_sizes import sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
 RESULT = "result"
@@ -45,23 +45,17 @@ class Grammars:
     settings: dict[str, Any]
     """All but the seed, by name"""
     seeds: tuple[int, ...]
-    seeds_for_little_text: tuple[int, ...] = ()
-    seeds_for_much_text: tuple[int, ...] = ()
-    """Added by the amount of text"""
-    extra: bool = field(default=False, compare=False)
-    """Whether not every text has them; shorter versions of the recipe do without them"""
 
     def with_seed(self, seed: int) -> Settings:
         """The settings of one of them."""
         return load_settings(None, self.settings | {"seed": seed})
 
     def for_text(self, sentences: int) -> Grammars:
-        """With the sizes that suit this many training sentences, where nobody chose others, and with added seeds."""
-        added = self.seeds_for_little_text if sentences < FEW_SENTENCES else self.seeds_for_much_text
+        """With the sizes that suit this many training sentences, where nobody chose others."""
         sized = load_settings(None, self.settings, sentences=sentences)
         names = sizes_for_text(sized.model, sentences).keys() - ({"batch_size"} if sized.batch_tokens else set())
         settings = self.settings | {name: getattr(sized, name) for name in sorted(names)}
-        return Grammars(self.name, settings, self.seeds + added, extra=self.extra)
+        return replace(self, settings=settings)
 
 
 @dataclass(frozen=True)
@@ -79,28 +73,19 @@ class Recipe:
         return sum(len(each.seeds) for each in self.teachers) + self.rounds * len(self.student.seeds)
 
     def for_text(self, sentences: int) -> Recipe:
-        """With the sizes and seeds that suit this many training sentences, where the recipe chooses none."""
-        sized = (each.for_text(sentences) for each in self.teachers)
-        teachers = tuple(each for each in sized if each.seeds)
+        """With the sizes that suit this many training sentences, where the recipe chooses none."""
+        teachers = tuple(each.for_text(sentences) for each in self.teachers)
         return replace(self, teachers=teachers, student=self.student.for_text(sentences))
 
     def smaller(self, teachers: int, students: int, rounds: int, epochs: int) -> Recipe:
-        """The same with fewer seeds and rounds, and at most this many epochs; a kind of teacher that is not extra keeps
-        at least one seed."""
+        """The same with fewer seeds and rounds, and at most this many epochs; a kind of teacher keeps one seed."""
 
         def cut(grammars: Grammars, seeds: int) -> Grammars:
             chosen = min(epochs, grammars.with_seed(0).epochs)
             return replace(grammars, settings=grammars.settings | {"epochs": chosen}, seeds=grammars.seeds[:seeds])
 
-        whole = max(len(each.seeds) for each in self.teachers)
-        main = [each for each in self.teachers if not each.extra]
-        kept = main if main and teachers < whole else self.teachers
-        return replace(
-            self,
-            teachers=tuple(cut(each, max(1, teachers)) for each in kept),
-            student=cut(self.student, students),
-            rounds=min(rounds, self.rounds),
-        )
+        kept = tuple(cut(each, max(1, teachers)) for each in self.teachers)
+        return replace(self, teachers=kept, student=cut(self.student, students), rounds=min(rounds, self.rounds))
 
     def described(self) -> str:
         """In one line."""
@@ -129,8 +114,6 @@ class GrammarTable(Struct):
     """A table [teachers.NAME] or [student], besides settings."""
 
     seeds: tuple[Seed, ...] = (0,)
-    seeds_for_little_text: tuple[Seed, ...] = ()
-    seeds_for_much_text: tuple[Seed, ...] = ()
 
 
 def read_recipe(text: str | None, overrides: Mapping[str, Any]) -> Recipe:
@@ -162,15 +145,14 @@ def _grammars(name: str, content: object, where: str, common: dict[str, Any], ov
     if name.startswith("student") and name != "student":
         raise RamifyError(f"{where}: names that begin with student are reserved; choose another.")
     table, own = split_table(content, GrammarTable, where)
-    if not table.seeds + table.seeds_for_little_text + table.seeds_for_much_text:
+    if not table.seeds:
         raise RamifyError(f"{where}: seeds is empty; name at least one.")
     settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | overrides
     settings.pop("seed", None)
     for setting in ("focus", "focus_branching"):
         if name != "student" and setting in settings:
             raise RamifyError(f"{where}: {setting} applies only to the student; move it to [student].")
-    extra = not table.seeds
-    grammars = Grammars(name, settings, table.seeds, table.seeds_for_little_text, table.seeds_for_much_text, extra)
+    grammars = Grammars(name, settings, table.seeds)
     with errors_located(where):
         grammars.with_seed(0)
     return grammars
