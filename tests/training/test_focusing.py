@@ -15,13 +15,14 @@ from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.reading import read_sentences
 from ramify.corpus.tree import Parse
+from ramify.decoding.best_trees import add_branching
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.evaluation.baselines import balanced, left_branching, right_branching
 from ramify.evaluation.gold import unlabelled_parse
 from ramify.models import FAMILIES
 from ramify.parser.ensemble_members import ModelMember, TreesMember, View, open_member
 from ramify.training.focusing import SpanScores, scores_of_teachers
-from ramify.training.settings import Settings
+from ramify.training.settings import Settings, recorded_settings
 from tests.structures.brute_force import tree_weights
 from tests.training.test_resume import Crash, crash_after, same
 
@@ -152,14 +153,13 @@ class Fixed(ModelMember):
             yield View(of_tree(len(sentence.words), spans).astype(np.float32), spans)
 
 
-def test_a_teacher_that_collapsed_is_left_out_with_a_warning(folder, recwarn, monkeypatch):
-    monkeypatch.setattr("ramify.training.focusing.branching_side", lambda _: 1)
+def test_a_teacher_that_collapsed_is_left_out_with_a_warning(folder, recwarn):
     corpus = read_sentences(folder / "text.txt")
     good, bad = Fixed("good", balanced), Fixed("bad", left_branching)
     trees = open_member(folder / "left.trees")
     with pytest.warns(RamifyWarning, match="bad is left out.*left branching"):
-        found = scores_of_teachers([good, bad, good, trees], [corpus], "posteriors", branching=0.5)
-    expected = scores_of_teachers([good, trees, good], [corpus], "posteriors", branching=0.5)
+        found = scores_of_teachers([good, bad, good, trees], [corpus], "posteriors")
+    expected = scores_of_teachers([good, trees, good], [corpus], "posteriors")
     assert np.array_equal(found.values, expected.values)
     for teachers in ([bad], [bad, trees], [bad, bad]):  # all that there are
         scores = scores_of_teachers(teachers, [corpus], "trees")
@@ -222,49 +222,46 @@ def test_sentences_left_out_by_a_curriculum_keep_their_own_scores(folder, monkey
     assert set(seen) == {2.0}  # of every tree over three words
 
 
-def span_scores(*tables: np.ndarray) -> SpanScores:
-    lengths = [len(table) - 1 for table in tables]
-    values = [table[np.triu_indices(len(table), 2)] for table in tables]
-    return SpanScores(lengths, np.concatenate(values).astype(np.float32))
-
-
 def of_tree(length: int, spans: np.ndarray) -> np.ndarray:
     table = np.zeros((length + 1, length + 1))
     table[spans[:, 0], spans[:, 1]] = 1
     return table
 
 
-@pytest.mark.parametrize(("bonus", "favoured"), [(-0.75, 0), (0.75, 1)])
-def test_the_bonus_goes_to_the_spans_at_one_end(bonus, favoured) -> None:
-    scores = span_scores(*(of_tree(length, balanced(length)) for length in (4, 2, 5)))
-    leaning = scores.favour_branching(bonus)
-    for place, length in enumerate(scores.lengths):
-        before, after = scores.of([place])[0], leaning.of([place])[0]
-        for start in range(length):
-            for end in range(start + 2, length + 1):
-                at_end = (start == 0, end == length)[favoured]
-                assert after[start, end] == before[start, end] + (0.75 if at_end else 0)
-    assert scores.favour_branching(0.0) is scores
+@pytest.mark.parametrize("bonus", [0.0, 2.0, -2.0])
+def test_an_average_teaches_its_own_trees_with_the_bonus(folder, bonus):
+    corpus = read_sentences(folder / "text.txt")
+    teacher = ramify.load(folder / "teacher")
+    teacher.branching = bonus
+    members = [ModelMember(teacher, "teacher"), open_member(folder / "left.trees")]
+    found = scores_of_teachers(members, [corpus], "average")
+    ensemble = ramify.Ensemble(members)
+    for place, analysis in enumerate(ensemble.analyse_many([parse.words for parse in corpus.parses])):
+        tree, scores = found.of([place])[0].numpy(), analysis.posteriors.copy()
+        add_branching(scores, ensemble.branching)
+        # Trees may differ where their scores differ in the last digits only.
+        expected = scores[tuple(analysis.parse.spans.T)].sum()
+        assert tree.sum() == len(analysis.parse.words) - 1
+        assert (scores * tree).sum() == pytest.approx(expected, abs=1e-4)
+    if abs(bonus) > 1:  # more than any posterior, so that these trees are known
+        side = right_branching if bonus > 0 else left_branching
+        place = max(range(len(corpus.parses)), key=lambda place: len(corpus.parses[place]))
+        length = len(corpus.parses[place])
+        np.testing.assert_array_equal(found.of([place])[0].numpy(), of_tree(length, side(length)))
 
 
-def test_the_bonus_counts_once_per_teacher_and_reaches_training(folder, monkeypatch) -> None:
-    monkeypatch.setattr("ramify.training.focusing.branching_side", lambda _: -1)
-    seen = []
-    objective = FAMILIES["tn-pcfg"].objective
+def test_progress_counts_the_sentences_of_every_teacher(folder):
+    corpus = read_sentences(folder / "text.txt")
+    members = [open_member(folder / "left.trees"), open_member(folder / "right.trees")]
+    for focus_on, total in (("trees", 240), ("average", 120)):
+        seen: list[tuple[int, int]] = []
+        scores_of_teachers(members, [corpus], focus_on, lambda *counts, seen=seen: seen.append(counts))
+        assert seen == [(done, total) for done in range(120, total + 1, 120)]
 
-    def watched(self, *arguments, span_scores=None, **others):
-        if span_scores is not None:
-            seen.append(span_scores)
-        return objective(self, *arguments, span_scores=span_scores, **others)
 
-    monkeypatch.setattr(FAMILIES["tn-pcfg"], "objective", watched)
-    text = (folder / "text.txt").read_text().splitlines()
-    teachers = [folder / "left.trees"] * 2
-    ramify.fit(text, teachers=teachers, focus_branching=0.25, **SMALL | {"epochs": 1})
-    for scores in seen:
-        length = scores.shape[1] - 1
-        assert torch.equal(scores[:, 0, 2:], torch.full((len(scores), length - 1), 2.5))
-        assert not scores[:, 1:].any()
+def test_a_setting_of_earlier_versions_is_known(student):
+    settings = json.loads((student / "config.json").read_text())["settings"]
+    assert recorded_settings(settings | {"focus_branching": 0.2}) == recorded_settings(settings)
 
 
 def test_a_sentence_without_a_tree_is_named(folder):
@@ -283,9 +280,7 @@ def test_a_sentence_without_a_tree_is_named(folder):
         ({"focus": -1.0}, "at least 0"),
         ({"focus": math.nan}, "at least 0"),
         ({"focus_decay": math.inf}, "at least 0"),
-        ({"focus_branching": 0.2}, "no effect without teachers"),
-        ({"focus_branching": -0.1}, "at least 0"),
-        ({"focus_on": "leaves"}, "posteriors, trees"),
+        ({"focus_on": "leaves"}, "posteriors, trees, average"),
     ],
 )
 def test_what_cannot_be_is_refused(settings, message):

@@ -1,18 +1,16 @@
 """Span scores from other parsers, the teachers, on which training is focused (Park and Kim 2024).
 
-The score of a span is the sum over the teachers of its posterior or, where a teacher counts by its trees, the number
-of teachers whose tree has the span. Training with strength beta maximises
+The score of a span is the sum over the teachers of its posterior; or the number of teachers whose tree has the span; or
+1 for the spans of one tree, that of the teachers' average. Training with strength beta maximises
 
     log sum over trees t of p(w, t) exp(beta * sum of the scores of the spans of t),
 
 which is the inside algorithm with span scores.
-
-Teachers attach phrases too high; `favour_branching` corrects this in their scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -26,8 +24,7 @@ from torch import Tensor
 from ramify.corpus.reading import Corpus
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.streaming import WINDOW
-from ramify.corpus.word_order import branching_side
-from ramify.decoding.best_trees import add_branching
+from ramify.parser.ensemble import Ensemble
 from ramify.parser.ensemble_members import Member, table_of, without_collapsed
 from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
@@ -66,17 +63,6 @@ class SpanScores:
             padded[: len(table), : len(table)] = table
         return torch.from_numpy(scores)
 
-    def favour_branching(self, bonus: float) -> SpanScores:
-        """With `bonus` added to the spans at one end of the sentence, as in `add_branching`."""
-        if not bonus:
-            return self
-        values = self.values.copy()
-        for place, length in enumerate(self.lengths):
-            table = self.table(place)
-            add_branching(table, bonus)
-            values[self.starts[place] : self.starts[place + 1]] = table[np.triu_indices(length + 1, 2)]
-        return SpanScores(self.lengths, values)
-
     def save(self, folder: Path) -> None:
         """Beside the run that uses them, so that a resumed run has the same to the last bit."""
         save_tensors(folder / FOCUS, {"scores": torch.from_numpy(self.values)})
@@ -93,13 +79,11 @@ def scores_of_teachers(
     teachers: Sequence[Member],
     corpora: Sequence[Corpus],
     focus_on: str,
-    branching: float = 0.0,
     on_teacher: OnTeacher = lambda *_: None,
 ) -> SpanScores:
     """What the teachers, one after another, find in all sentences of some corpora, given as words alone.
 
-    Models that collapsed are left out. `branching` is a bonus at that end of the sentence to which the language
-    branches, as far as the text shows it; it counts once for every teacher.
+    Models that collapsed are left out. With `focus_on` "average" it is what the average of the teachers finds.
     """
     sentences = [
         Sentence.from_tokens(parse.words, where=f"{corpus.source}, sentence {place}")
@@ -109,15 +93,23 @@ def scores_of_teachers(
     scores = SpanScores([len(sentence.words) for sentence in sentences], np.zeros(0, np.float32))
     values = np.zeros(scores.starts[-1], np.float32)
     teachers = without_collapsed(teachers, sentences)
-    total = len(teachers) * len(sentences)
-    for number, teacher in enumerate(teachers):
-        place = 0
-        while place < len(sentences):
-            for view in teacher.views(sentences[place : place + WINDOW]):
-                N = scores.lengths[place]
-                table = table_of(view.spans, N) if focus_on == "trees" else view.posteriors
-                values[scores.starts[place] : scores.starts[place + 1]] += table[np.triu_indices(N + 1, 2)]
-                place += 1
-            on_teacher(number * len(sentences) + place, total)
-    side = branching_side([sentence.words for sentence in sentences]) if branching else 0
-    return SpanScores(scores.lengths, values).favour_branching(side * branching * len(teachers))
+    passes = [_trees_of_average(teachers, sentences)]
+    if focus_on != "average":
+        passes = [_found_by(teacher, sentences, focus_on) for teacher in teachers]
+    for number, tables in enumerate(passes):
+        for place, table in enumerate(tables):
+            values[scores.starts[place] : scores.starts[place + 1]] += table[np.triu_indices(len(table), 2)]
+            if (place + 1) % WINDOW == 0 or place + 1 == len(sentences):
+                on_teacher(number * len(sentences) + place + 1, len(passes) * len(sentences))
+    return SpanScores(scores.lengths, values)
+
+
+def _found_by(teacher: Member, sentences: Sequence[Sentence], focus_on: str) -> Iterator[NDArray[np.float32]]:
+    for sentence, view in zip(sentences, teacher.views(sentences), strict=True):
+        yield table_of(view.spans, len(sentence.words)) if focus_on == "trees" else view.posteriors
+
+
+def _trees_of_average(teachers: Sequence[Member], sentences: Sequence[Sentence]) -> Iterator[NDArray[np.float32]]:
+    """Of all teachers together, with the branching bonus that they have on average."""
+    for sentence, analysis in zip(sentences, Ensemble(teachers).analyse_many(sentences), strict=True):
+        yield table_of(analysis.parse.spans, len(sentence.words))

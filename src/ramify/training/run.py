@@ -291,7 +291,7 @@ class _Run:
                 stop.obey()
 
             settings = self.settings
-            scores = scores_of_teachers(self._teachers, corpora, settings.focus_on, settings.focus_branching, on_window)
+            scores = scores_of_teachers(self._teachers, corpora, settings.focus_on, on_window)
             store.keep_span_scores(scores)
         self._teachers = []  # their memory is needed
         return scores

@@ -21,7 +21,7 @@ from ramify.models.options import ACTIVATIONS, INITIALISATIONS, ModelOptions, se
 from ramify.training.text_sizes import sizes_for_text
 
 PUNCTUATION = ("remove", "penn", "keep")
-FOCUS_ON = ("posteriors", "trees")
+FOCUS_ON = ("posteriors", "trees", "average")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
 """Settings that a resumed run may change; any other change would make it another run."""
 DEFAULT_BATCH = 8
@@ -67,12 +67,10 @@ class Settings(ModelOptions):
     focus: float | None = setting(
         None, "Weight of the teachers' spans in training (beta) \\[default: 1 with teachers]."
     )
-    focus_on: str = setting("posteriors", f"What to use from a teacher that is a model: its {' or '.join(FOCUS_ON)}.")
-    focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
-    focus_branching: float = setting(
-        0.0,
-        "Bonus in the teachers' mean posteriors for spans at the end of the sentence to which the language branches.",
+    focus_on: str = setting(
+        "posteriors", "What to use from the teachers: posteriors or trees of each one, or trees of their average."
     )
+    focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
     punctuation_penalty: float | None = setting(
         None,
         "Penalty in training, in nats, for constituents that cross punctuation \\[default: 1 for grammars, else 0].",
@@ -168,8 +166,6 @@ class Settings(ModelOptions):
             raise RamifyError(f"focus is {self.focus}, but must be at least 0.")
         if not 0 <= self.focus_decay < float("inf"):
             raise RamifyError(f"focus_decay is {self.focus_decay}, but must be at least 0.")
-        if not 0 <= self.focus_branching < float("inf"):
-            raise RamifyError(f"focus_branching is {self.focus_branching}, but must be at least 0.")
         if not 0 <= (self.punctuation_penalty or 0.0) < float("inf"):
             raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
         if self.punctuation_penalty and not _learns_trees_from_words(self.model):
@@ -314,6 +310,7 @@ def load_settings(
 def recorded_settings(record: dict[str, Any]) -> Settings:
     """The settings of an earlier run from its config; settings added since have the value that was then in effect."""
     known = {"gradient_groups": 1, "punctuation_penalty": 0.0, "branching": 0.0, **record}
+    known.pop("focus_branching", None)  # a setting for students that is no longer there; their scores are kept
     if known.get("batch_tokens") is not None:
         known.pop("batch_size", None)  # which was recorded at its default
     return load_settings(None, known)

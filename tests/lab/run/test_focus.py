@@ -141,10 +141,6 @@ def test_each_round_teaches_the_next(recipe_file, tmp_path):
         (("rounds = 2", "rounds = 0"), "rounds"),
         (("rounds = 2", "round = 2"), "round.? is unknown"),
         (("rank = 8\nseeds = [0, 1]", "rank = 8\nfocus = 1.0"), "focus applies only to the student"),
-        (
-            ("rank = 8\nseeds = [0, 1]", "rank = 8\nfocus_branching = 0.1"),
-            "focus_branching applies only to the student",
-        ),
         (("[teachers.dense]", "[teachers.student-9]"), "names that begin with student"),
         (("seeds = [3, 4]", "seeds = []"), "seeds is empty"),
         (("rank = 8\nfocus", "ranks = 8\nfocus"), "'ranks' is not a setting"),
@@ -176,7 +172,7 @@ def test_the_default_recipe_is_whole():
         assert (first.crossing_penalty, second.crossing_penalty) == (1, 0)
         assert second.initialisation == Settings().initialisation
     student = recipe.student.with_seed(0)
-    assert (student.preterminals, student.focus_branching) == (60, 0.2)
+    assert (student.preterminals, student.focus_on, student.focus) == (60, "average", 3.0)
 
 
 def test_expected_minutes_follow_from_epochs_seeds_and_jobs(recipe_file, monkeypatch):

@@ -37,7 +37,7 @@ MISPLACED_SETTINGS = {
     "split_sentences": "experiments read trees",
 }
 """Settings that an experiment sets in another way, and how."""
-FOCUS_SETTINGS = ("teacher_seeds", "focus", "focus_on", "focus_decay", "focus_branching")
+FOCUS_SETTINGS = ("teacher_seeds", "focus", "focus_on", "focus_decay")
 
 
 class ExperimentTable(Struct):

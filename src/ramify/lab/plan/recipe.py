@@ -149,9 +149,8 @@ def _grammars(name: str, content: object, where: str, common: dict[str, Any], ov
         raise RamifyError(f"{where}: seeds is empty; name at least one.")
     settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | overrides
     settings.pop("seed", None)
-    for setting in ("focus", "focus_branching"):
-        if name != "student" and setting in settings:
-            raise RamifyError(f"{where}: {setting} applies only to the student; move it to [student].")
+    if name != "student" and "focus" in settings:
+        raise RamifyError(f"{where}: focus applies only to the student; move it to [student].")
     grammars = Grammars(name, settings, table.seeds)
     with errors_located(where):
         grammars.with_seed(0)
