@@ -93,14 +93,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests marked `needs(...)` for what is missing.
 
-    Several processes begin with the slow tests, so that none is left with a long one at the end.
+    Each of several processes begins with its share of the slow tests, so that none has a long one at the end.
     """
     left_out = [item for item in items if any(mark.args[0] in MISSING for mark in item.iter_markers("needs"))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    # Of n processes each gets an nth of the list, one piece, and only then do they take tests from each other.
+    if count := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0)):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        others = [item for item in items if not item.get_closest_marker("slow")]
+        items[:] = [each for k in range(count) for some in (slow, others) for each in share(some, k, count)]
+
+
+def share(items: list[pytest.Item], k: int, count: int) -> list[pytest.Item]:
+    """The kth of so many pieces of about the same size."""
+    return items[len(items) * k // count : len(items) * (k + 1) // count]
 
 
 @pytest.fixture(scope="session")

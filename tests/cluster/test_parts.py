@@ -22,9 +22,14 @@ OTHER_MODEL = MODEL.with_name("tn-pcfg")
 
 
 def local(file: Path, out: Path, *options: object, model: Path = MODEL) -> bytes:
+    finished_locally(file, out, *options, model=model)
+    return out.read_bytes()
+
+
+def finished_locally(file: Path, out: Path, *options: object, model: Path = MODEL) -> Finished:
     result = ramify("parse", "-m", model, file, "--out", out, *options)
     assert result.returncode == 0, result.stderr
-    return out.read_bytes()
+    return result
 
 
 def blockwise(file: Path, out: Path, *options: object, model: Path = MODEL) -> Finished:
@@ -34,22 +39,25 @@ def blockwise(file: Path, out: Path, *options: object, model: Path = MODEL) -> F
 
 def check(tmp_path: Path, file: Path, *options: object, suffix: str = "", model: Path = MODEL) -> Finished:
     """The same bytes, the same report, and nothing else left."""
-    expected = local(file, tmp_path / f"expected{suffix}", *options, model=model)
+    expected = tmp_path / f"expected{suffix}"
+    alone = finished_locally(file, expected, *options, model=model)
     out = tmp_path / "new" / f"out{suffix}"
     out.parent.mkdir()
     result = blockwise(file, out, *options, model=model)
     assert result.returncode == 0, result.stderr
-    assert out.read_bytes() == expected
+    assert out.read_bytes() == expected.read_bytes()
+    assert result.stderr == alone.stderr
     assert [path.name for path in out.parent.iterdir()] == [out.name]
     return result
 
 
 @pytest.mark.parametrize("options", ["", "--format json --posteriors", "--format spans", "--format conllu", "--best 2"])
 def test_text(tmp_path, text, in_process, options):
+    if "--best" in options:  # milliseconds for each sentence, so most lines are empty
+        lines = text.read_text().splitlines()
+        text.write_text("".join(f"{'' if number % 8 else line}\n" for number, line in enumerate(lines)))
     result = check(tmp_path, text, *options.split())
     assert in_process.parsed == [0, 1, 2]
-    again = ramify("parse", "-m", MODEL, text, "--out", tmp_path / "again", *options.split())
-    assert result.stderr == again.stderr
     assert "Unknown:" in result.stderr
 
 

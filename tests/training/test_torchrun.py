@@ -136,10 +136,9 @@ def test_a_mistake_of_all_processes_is_one_sentence(text, tmp_path, arguments, o
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 3])
-def test_any_number_of_processes_gives_the_same_bits(text, alone, tmp_path, processes):
-    """One process with all groups, and some with more groups than others; there is a test of 2 and 4 below."""
-    result = torchrun(processes, text, "--out", "run", *OPTIONS, cwd=tmp_path)
+def test_a_single_process_gives_the_same_bits(text, alone, tmp_path):
+    """There are tests of two processes above, and of three, of which one has more groups than the others, below."""
+    result = torchrun(1, text, "--out", "run", *OPTIONS, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     same(tmp_path / "run", alone)
 
@@ -220,7 +219,7 @@ def test_a_run_continues_in_another_number_of_processes(text, alone, tmp_path):
     one_epoch = [option for option in OPTIONS if "epochs" not in option]
     result = torchrun(2, text, "--out", "run", *one_epoch, "--epochs", "1", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    result = torchrun(4, text, "--out", "run", "--resume", "--epochs", "2", cwd=tmp_path)
+    result = torchrun(3, text, "--out", "run", "--resume", "--epochs", "2", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     same(tmp_path / "run", alone)
     ramify.train(text, tmp_path / "run", resume=True, epochs=3)  # and in this one
@@ -228,7 +227,7 @@ def test_a_run_continues_in_another_number_of_processes(text, alone, tmp_path):
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + 600  # on a machine with much else to do, torchrun alone may need minutes
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until, "nothing happened"

@@ -12,6 +12,7 @@ import time
 import warnings
 from contextlib import nullcontext
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -29,6 +30,7 @@ from ramify.lab.run.runner import _Experiment
 from ramify.lab.run.status import Status
 from ramify.training.data import prepare
 from ramify.training.settings import Settings, load_settings
+from tests.command import ramify as ramify_here
 from tests.lab.run.test_kill import told
 from tests.lab.tiny_experiment import TINY, WorkerHere, conllu_of, write_experiment, write_treebank
 
@@ -338,7 +340,8 @@ def test_killed_three_times_at_different_stages_it_ends_with_the_same_result(foc
         time.sleep(chance.uniform(0, 0.3))
         os.killpg(process.pid, signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    with mock.patch("ramify.lab.run.runner.Worker", WorkerHere):
+        finished = ramify_here(*command[3:])
     assert finished.returncode == 0, finished.stderr
     assert "students-1" in finished.stdout
     assert told(out) == told(focused / "out")
