@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
-from typing import Any, cast
+from typing import Any
 
 NOTICE = "Compiling the inner loops for this machine; this happens once and takes about half a minute."
 
@@ -102,23 +102,10 @@ def _compiled(function: Callable[..., Any], reorder_sums: bool) -> Any:
         kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache can be written
         kernel = numba.njit(**options)(function)
-    _forget_constants(kernel)
     if not _our_kernels:
         _listen()
     _our_kernels.add(kernel)
     return kernel
-
-
-def _forget_constants(kernel: Any) -> None:
-    """Where a loop calls another with constants, numba would compile the other for each of the constants again."""
-    from numba.core import types
-
-    template_for, plain = kernel.get_call_template, cast(Any, types.unliteral)
-
-    def of_types(arguments: Any, named: Any) -> Any:
-        return template_for(tuple(map(plain, arguments)), {name: plain(each) for name, each in named.items()})
-
-    kernel.get_call_template = of_types
 
 
 def _listen() -> None:

@@ -157,7 +157,6 @@ GROUPS = (
             Mutant("postpone_loops", "finally:\n        _words_before_loops = 0", "finally:\n        pass"),
             Mutant("choose_engine", "if loops_are_postponed():", "if False:"),
             Mutant("Loop._built", "names[name] = called._built()", "called._built()"),
-            Mutant("_forget_constants.of_types", "tuple(map(plain, arguments))", "arguments"),
             Mutant("cli.parse:parse", "format in WITHOUT_NUMBERS", "True"),
             Mutant("check_loadable", "read_config(path)", "pass"),
             Mutant("_readable", "or path.is_dir() or not path.exists()", ""),
