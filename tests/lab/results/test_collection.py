@@ -29,7 +29,7 @@ def test_a_whole_experiment_has_no_problems(folder: Path) -> None:
     runs = collect_results(folder)
     assert runs.problems == []
     assert runs.title == "A made-up experiment"
-    assert [(group.name, group.title, group.models) for group in runs.groups] == [
+    assert [(group.name, group.title, group.models_on) for group in runs.groups] == [
         ("main", "Main", {"en": ["tn-pcfg-60", "tn-pcfg-500"]})
     ]
     assert [r.seed for r in runs.of("en", "tn-pcfg-500")] == [0, 1]

@@ -169,15 +169,7 @@ def planned_run(
 def planned_average(data: str, model: str, members: Sequence[str], leave_out_collapsed: bool = False) -> Run:
     """An average of models that will be trained."""
     path = f"{RUNS}/{run_name(data, model, None)}"
-    return Run(
-        data,
-        model,
-        None,
-        ("mbr",),
-        path,
-        members=tuple(members),
-        leave_out_collapsed=leave_out_collapsed,
-    )
+    return Run(data, model, None, ("mbr",), path, (), tuple(members), leave_out_collapsed)
 
 
 def settings_of(run: Run) -> Settings:

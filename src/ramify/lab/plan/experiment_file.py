@@ -54,7 +54,7 @@ class ExperimentTable(Struct):
     data: dict[str, Any] = {}
     models: dict[str, Any] = {}
     averages: dict[str, Any] = {}
-    group: list[Any] = []
+    group: list[dict[str, Any]] = []
 
 
 class ModelTable(Struct):
@@ -76,15 +76,15 @@ class AverageTable(Struct):
     leave_out_collapsed: bool = False
 
 
-class GroupTable(Struct):
+class GroupTable(Struct, kw_only=True):
     """A table [[group]]; what it lacks is as in the whole experiment."""
 
     name: str = ""
     title: str = ""
-    data: tuple[str, ...] | None = None
-    models: tuple[str, ...] | None = None
-    seeds: tuple[Seed, ...] | None = None
-    decoders: tuple[str, ...] | None = None
+    data: tuple[str, ...]
+    models: tuple[str, ...]
+    seeds: tuple[Seed, ...]
+    decoders: tuple[str, ...]
 
 
 def presets() -> dict[str, Path]:
@@ -127,8 +127,9 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     _check_all_used(where, "data set", found, {name for group in groups for name in group.data})
     _check_all_used(where, "model", models, {name for group in groups for name in group.models})
     _check_needs(where, groups)
-    words = {name: str((common | of_data[name]).get("words", "auto")) for name in found}
-    data = {name: DataSet(name, files, words[name], table.split) for name, (files, _) in found.items()}
+    data = {}
+    for name, (files, _) in found.items():
+        data[name] = DataSet(name, files, str((common | of_data[name]).get("words", "auto")), table.split)
     return Plan(path.stem, title, data, groups, table.baselines, table.threads)
 
 
@@ -176,26 +177,24 @@ class _Groups:
     of_data: dict[str, SettingsTable]
     models: Models
 
-    def group(self, place: int, content: object) -> Group:
+    def group(self, place: int, content: dict[str, Any]) -> Group:
         where = f"{self.path}, [[group]] {place}"
-        about = check_table(content, GroupTable, where)
+        everything = {"data": [*self.of_data], "models": [*self.models]}
+        common = {"seeds": self.table.seeds, "decoders": self.table.decoders}
+        about = check_table(everything | common | content, GroupTable, where)
         if not about.name:
             raise RamifyError(f"{where}: has no name; give it one.")
         check_name(about.name, where)
-        data = tuple(self.of_data) if about.data is None else about.data
-        models = tuple(self.models) if about.models is None else about.models
-        seeds = self.table.seeds if about.seeds is None else about.seeds
-        decoders = self.table.decoders if about.decoders is None else about.decoders
-        for key, value in (("data", data), ("models", models), ("seeds", seeds), ("decoders", decoders)):
-            if not value:
+        for key in (*everything, *common):
+            if not getattr(about, key):
                 raise RamifyError(f"{where}: {key} is empty; name at least one.")
-        check_known(data, self.of_data, f"{where}, data")
-        check_known(models, self.models, f"{where}, models")
-        runs = tuple(run for d in data for m in models for run in self._runs(d, m, seeds, decoders))
-        all_seeds = dict.fromkeys((*seeds, *(run.seed for run in runs if run.seed is not None)))
-        return Group(about.name, about.title or about.name, data, models, tuple(all_seeds), runs)
+        check_known(about.data, self.of_data, f"{where}, data")
+        check_known(about.models, self.models, f"{where}, models")
+        runs = tuple(run for data in about.data for model in about.models for run in self._runs(data, model, about))
+        seeds = dict.fromkeys((*about.seeds, *(run.seed for run in runs if run.seed is not None)))
+        return Group(about.name, about.title or about.name, about.data, about.models, tuple(seeds), runs)
 
-    def _runs(self, data: str, model: str, seeds: Sequence[int], decoders: Sequence[str]) -> list[Run]:
+    def _runs(self, data: str, model: str, group: GroupTable) -> list[Run]:
         about, own = self.models[model]
         others = [
             run_name(data, needed, seed)
@@ -204,10 +203,10 @@ class _Groups:
         ]
         if isinstance(about, AverageTable):
             return [planned_average(data, model, others, about.leave_out_collapsed)]
-        chosen = decoders if about.decoders is None else about.decoders
+        chosen = group.decoders if about.decoders is None else about.decoders
         with errors_located(f"{self.path}, model {model} on {data}"):
             values = self.common | self.of_data[data] | own
-            settings = (_settings(values | {"seed": seed}, chosen, others) for seed in about.seeds or seeds)
+            settings = (_settings(values | {"seed": seed}, chosen, others) for seed in about.seeds or group.seeds)
             return [planned_run(data, model, each, chosen, others) for each in settings]
 
 

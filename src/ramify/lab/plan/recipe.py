@@ -26,7 +26,7 @@ from ramify.lab.plan.toml_file import (
     read_toml,
     split_table,
 )
-from ramify.lab.results.schema import Group, Run
+from ramify.lab.results.schema import Group
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
 from ramify.training.text_sizes import sizes_for_text
@@ -169,12 +169,9 @@ def data_set(data: Path) -> DataSet:
 
 def plan_of(recipe: Recipe, data: DataSet) -> Plan:
     """The experiment that a recipe is."""
-    runs: list[Run] = []
-    teachers: list[str] = []
-    for each in recipe.teachers:
-        found = [planned_run(data.name, each.name, each.with_seed(seed), DECODERS) for seed in each.seeds]
-        runs += found
-        teachers += [run.name for run in found]
+    seeds = [(each, seed) for each in recipe.teachers for seed in each.seeds]
+    runs = [planned_run(data.name, each.name, each.with_seed(seed), DECODERS) for each, seed in seeds]
+    teachers = [run.name for run in runs]
     runs.append(planned_average(data.name, "teachers", teachers))
     runs.append(planned_average(data.name, RESULT, teachers, leave_out_collapsed=True))
     for number in range(1, recipe.rounds + 1):
@@ -182,7 +179,7 @@ def plan_of(recipe: Recipe, data: DataSet) -> Plan:
         students = [planned_run(data.name, f"student-{number}", each, DECODERS, teachers) for each in settings]
         teachers = [run.name for run in students]
         runs += [*students, planned_average(data.name, f"students-{number}", teachers)]
-    seeds = dict.fromkeys(run.seed for run in runs if run.seed is not None)
+    every_seed = dict.fromkeys(run.seed for run in runs if run.seed is not None)
     models = tuple(dict.fromkeys(run.model for run in runs))
-    group = Group(PLAN_NAME, TITLE, (data.name,), models, tuple(seeds), tuple(runs))
+    group = Group(PLAN_NAME, TITLE, (data.name,), models, tuple(every_seed), tuple(runs))
     return Plan(PLAN_NAME, TITLE, {data.name: data}, (group,), ("left", "right") if data.is_scored else (), threads=1)

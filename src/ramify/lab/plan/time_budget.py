@@ -14,6 +14,7 @@ from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet
 from ramify.lab.plan.recipe import Grammars, Recipe
 from ramify.models import FAMILIES
+from ramify.runtime.threads import on_one_core
 from ramify.training.data import Data, prepare
 from ramify.training.loop import equal_length_batches, noise_for, train_step
 
@@ -89,10 +90,8 @@ def seconds_per_epoch(grammars: Grammars, data: DataSet) -> float:
     sentences: list[Any] = [prepared.vocabulary.encode(parse.words) for parse in prepared.train.parses]
     rng = np.random.default_rng(0)
     batches = equal_length_batches(sentences, settings.batch_size, rng, settings.batch_tokens)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        durations = []
+    durations = []
+    with on_one_core():
         for step in range(WARM_UP_STEPS + TIMED_STEPS):
             batch = batches[step % len(batches)]
             started = time.perf_counter()
@@ -100,6 +99,4 @@ def seconds_per_epoch(grammars: Grammars, data: DataSet) -> float:
             word_ids = torch.from_numpy(np.stack([sentences[place] for place in batch]))
             train_step(model, learner, word_ids, noise, settings.dropout)
             durations.append(time.perf_counter() - started)
-    finally:
-        torch.set_num_threads(threads)
     return len(batches) * float(np.mean(durations[WARM_UP_STEPS:]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ramify.lab.report.exhibit import Cell, Exhibit, Number, Row, Table, mean, title_for
-from ramify.lab.results.schema import Result, spread
+from ramify.lab.results.schema import Result, grouped, spread
 
 DECODERS = {"mbr": "MBR", "viterbi": "Viterbi"}
 
@@ -27,15 +27,13 @@ def bound_note(results: Iterable[Result]) -> list[str]:
     return [f"Perplexity of {', '.join(names)} is an upper bound: the true one is lower."] if names else []
 
 
-def models_by(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, dict[str, dict[str, None]]]:
+def models_by(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, dict[str, list[str]]]:
     """By data set and key the models, each once."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
-    for result in results:
-        found.setdefault(result.data, {}).setdefault(key(result), {})[result.model] = None
-    return found
+    of_data = grouped((result.data, (key(result), result.model)) for result in results)
+    return {data: grouped(dict.fromkeys(pairs)) for data, pairs in of_data.items()}
 
 
-def vocabularies(results: Iterable[Result]) -> dict[str, dict[str, dict[str, None]]]:
+def vocabularies(results: Iterable[Result]) -> dict[str, dict[str, list[str]]]:
     """By data set and vocabulary the models with a perplexity; perplexities of different vocabularies differ anyway."""
     return models_by((r for r in results if r.perplexity is not None), lambda r: r.vocabulary)
 
@@ -79,12 +77,8 @@ def _seeds_note(results: Sequence[Result]) -> list[str]:
     if not results:
         return []
     several_data = len({r.data for r in results}) > 1
-    systems: dict[str, dict[str, None]] = {}
-    for r in results:
-        systems.setdefault(f"{r.data} {r.model}" if several_data else r.model, {})[r.source] = None
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for system, seeds in systems.items():
-        alike.setdefault(tuple(seeds), []).append(system)
+    runs = dict.fromkeys((f"{r.data} {r.model}" if several_data else r.model, r.source) for r in results)
+    alike = grouped((tuple(seeds), system) for system, seeds in grouped(runs).items())
     (most_common, names), *others = sorted(alike.items(), key=lambda item: -len(item[1]))
     each = " each" if len(names) > 1 else ""
     exceptions = (f"; {_counted(seeds)} of {', '.join(names)}" for seeds, names in others)
@@ -110,10 +104,10 @@ def model_table(
     kind: str, title: str, columns: Mapping[str, Column], found: Mapping[tuple[str, str], list[Result]]
 ) -> Iterator[Exhibit]:
     """A table with a row for each model, in one part per data set; none without results."""
-    parts: dict[str, list[Row]] = {}
-    for (data, model), of in found.items():
-        row = (model, Number(len(of), digits=0), *(column(of) for column in columns.values()))
-        parts.setdefault(data, []).append(row)
+    parts: dict[str, list[Row]] = grouped(
+        (data, (model, Number(len(of), digits=0), *(column(of) for column in columns.values())))
+        for (data, model), of in found.items()
+    )
     if parts:
         notes = provenance([result for of in found.values() for result in of])
         yield Exhibit(kind, (), title_for(title, parts), notes, Table(["model", "seeds", *columns], parts))

@@ -220,29 +220,26 @@ NOT_COMPARED = "oracle"
 
 def summary(study: Collection) -> str:
     """How much was compared, and the best model beside the best baseline, on the first treebank and on how many."""
-    best = {data: found for data in study.datasets if (found := _best_model(study, data))}
-    compared = len({model for data in study.datasets for model in study.models(data) if study.of(data, model)})
+    f1_of = {data: {m: spread(r.f1 for r in study.of(data, m)) for m in study.models(data)} for data in study.datasets}
+    best = {data: found for data, models in f1_of.items() if (found := _best(models))}
+    rivals = {data: [r for r in study.baselines(data) if r.model != NOT_COMPARED] for data in best}
+    baselines = {data: _best({r.model: r.spread for r in found}) for data, found in rivals.items()}
+    compared = len({model for models in f1_of.values() for model, f1 in models.items() if f1})
     sentences = [f"{_counted(compared, 'model')} on {_counted(len(best), 'treebank')}."]
-    for data, (model, f1) in list(best.items())[:1]:
-        deviation = "" if f1.std is None else f" ± {f1.std:.1f}"
-        baseline = _best_baseline(study, data)
-        beside = f"; the best baseline, {baseline[0]}, has {baseline[1]:.1f}" if baseline else ""
-        sentences.append(f"On {data}, {model} has the highest S-F1, {f1.mean:.1f}{deviation} percent{beside}.")
-    beaten = [f1.mean > other[1] for data, (_, f1) in best.items() if (other := _best_baseline(study, data))]
+    for data, (name, highest) in list(best.items())[:1]:
+        deviation = "" if highest.std is None else f" ± {highest.std:.1f}"
+        baseline = baselines[data]
+        beside = f"; the best baseline, {baseline[0]}, has {baseline[1].mean:.1f}" if baseline else ""
+        sentences.append(f"On {data}, {name} has the highest S-F1, {highest.mean:.1f}{deviation} percent{beside}.")
+    beaten = [highest.mean > other[1].mean for data, (_, highest) in best.items() if (other := baselines[data])]
     if len(beaten) > 1:
         sentences.append(f"The best model beats the best baseline on {sum(beaten)} of {len(beaten)} treebanks.")
     return " ".join(sentences)
 
 
-def _best_model(study: Collection, data: str) -> tuple[str, Spread] | None:
-    found = {model: spread(r.f1 for r in study.of(data, model)) for model in study.models(data)}
-    known = [(model, f1) for model, f1 in found.items() if f1 is not None]
+def _best(systems: Mapping[str, Spread | None]) -> tuple[str, Spread] | None:
+    known = [(name, f1) for name, f1 in systems.items() if f1 is not None]
     return max(known, key=lambda each: each[1].mean, default=None)
-
-
-def _best_baseline(study: Collection, data: str) -> tuple[str, float] | None:
-    found = [(r.model, r.f1) for r in study.baselines(data) if r.model != NOT_COMPARED]
-    return max(found, key=lambda each: each[1], default=None)
 
 
 def _counted(count: int, what: str) -> str:

@@ -13,15 +13,18 @@ from typing import Literal
 
 from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES
-from ramify.lab.results.result_paths import BASELINES as SCORED_BASELINES
-from ramify.lab.results.result_paths import CONFIG, FAILED, METRICS, PLAN, RESULTS
+from ramify.lab.results import result_paths as paths
+from ramify.lab.results.result_paths import FAILED, METRICS, PLAN, RESULTS
 from ramify.lab.results.schema import (
+    FORMAT,
     Failure,
     Group,
     PlanRecord,
     RecordError,
     Result,
+    Run,
     Spread,
+    grouped,
     one_line,
     read_record,
     read_result,
@@ -42,34 +45,10 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class TableGroup:
-    """Results that stand in one table: the models of each treebank, in the order of the plan."""
-
-    name: str
-    title: str
-    models: dict[str, list[str]]
-    planned: frozenset[tuple[str, str, int | None, str]] | None = None
-    """Data, model, seed and decoder; a model may have other runs for the sake of another group. None: all of them"""
-
-    @classmethod
-    def of(cls, group: Group) -> TableGroup:
-        """A group of a plan."""
-        models: dict[str, dict[str, None]] = {}
-        for run in group.runs:
-            models.setdefault(run.data, {})[run.model] = None
-        planned = frozenset((run.data, run.model, run.seed, d) for run in group.runs for d in run.decoders)
-        return cls(group.name, group.title, {data: list(names) for data, names in models.items()}, planned)
-
-    def has(self, result: Result) -> bool:
-        """Whether a result of one of its models belongs to it."""
-        return self.planned is None or (result.data, result.model, result.seed, result.decoder) in self.planned
-
-
-@dataclass(frozen=True)
 class Unit:
     """The models of one group on one treebank, which are drawn together."""
 
-    group: TableGroup
+    group: Group
     data: str
     models: list[str]
     title: str
@@ -83,32 +62,28 @@ class Collection:
     """Everything found in a folder."""
 
     title: str
-    groups: list[TableGroup]
+    groups: list[Group]
     results: list[Result]
     problems: list[Problem] = field(default_factory=list)
 
     @property
     def datasets(self) -> list[str]:
         """In the order of the groups."""
-        return list(dict.fromkeys(data for group in self.groups for data in group.models))
+        return list(dict.fromkeys(data for group in self.groups for data in group.models_on))
 
     @cached_property
     def _by_model(self) -> dict[tuple[str, str], list[Result]]:
-        found: dict[tuple[str, str], list[Result]] = {}
-        for result in self.results:
-            if not result.is_baseline:
-                found.setdefault((result.data, result.model), []).append(result)
-        return found
+        return grouped(((r.data, r.model), r) for r in self.results if not r.is_baseline)
 
     def models(self, data: str) -> list[str]:
         """Those in any group, in the order of the groups."""
-        return list(dict.fromkeys(model for group in self.groups for model in group.models.get(data, [])))
+        return list(dict.fromkeys(model for group in self.groups for model in group.models_on.get(data, [])))
 
-    def all_of(self, data: str, model: str, group: TableGroup | None = None) -> list[Result]:
+    def all_of(self, data: str, model: str, group: Group | None = None) -> list[Result]:
         """The results of one model, every seed with every decoder, or those that belong to a group."""
         return [r for r in self._by_model.get((data, model), []) if group is None or group.has(r)]
 
-    def of(self, data: str, model: str, group: TableGroup | None = None) -> list[Result]:
+    def of(self, data: str, model: str, group: Group | None = None) -> list[Result]:
         """The results of one model by seed, with the decoder of which details are shown."""
         found = self.all_of(data, model, group)
         chosen = next(iter(decoders_of(found)), None)
@@ -125,10 +100,10 @@ class Collection:
         order = {name: place for place, name in enumerate(BASELINES)}
         return sorted(found, key=lambda r: (order.get(r.model, len(order)), r.model))
 
-    def on_several(self, group: TableGroup) -> list[str]:
+    def on_several(self, group: Group) -> list[str]:
         """The models of a group with results on two treebanks or more."""
-        models = dict.fromkeys(model for of in group.models.values() for model in of)
-        return [m for m in models if sum(bool(self.of(data, m, group)) for data in group.models) > 1]
+        models = dict.fromkeys(model for of in group.models_on.values() for model in of)
+        return [m for m in models if sum(bool(self.of(data, m, group)) for data in group.models_on) > 1]
 
     @cached_property
     def style_numbers(self) -> dict[str, int]:
@@ -142,8 +117,12 @@ class Collection:
 
     def units(self) -> list[Unit]:
         """What is drawn together; left out are units of whose results another unit has all."""
-        found = [(group, data, self._drawn(group, data)) for group in self.groups for data in group.models]
-        kept: dict[frozenset[str], tuple[TableGroup, str]] = {}
+        found = [
+            (group, data, frozenset(r.path for model in models for r in self.of(data, model, group)))
+            for group in self.groups
+            for data, models in group.models_on.items()
+        ]
+        kept: dict[frozenset[str], tuple[Group, str]] = {}
         for group, data, results in found:
             if results and not any(results < others for _, _, others in found):
                 kept.setdefault(results, (group, data))
@@ -152,7 +131,7 @@ class Collection:
             Unit(
                 group,
                 data,
-                [model for model in group.models[data] if self.of(data, model, group)],
+                [model for model in group.models_on[data] if self.of(data, model, group)],
                 data if datasets.count(data) == 1 else f"{data}, {group.title}",
                 data != datasets[0],
             )
@@ -166,10 +145,6 @@ class Collection:
             found = {m: of for m, of in runs.items() if of}
             if found:
                 yield unit, found
-
-    def _drawn(self, group: TableGroup, data: str) -> frozenset[str]:
-        """The results of which details of a group are shown, by their files."""
-        return frozenset(result.path for model in group.models[data] for result in self.of(data, model, group))
 
 
 def decoders_of(results: Iterable[Result]) -> list[str]:
@@ -197,7 +172,7 @@ def collect_results(folder: Path) -> Collection:
     if not folder.is_dir():
         raise RamifyError(f"{folder}: is not a folder; give the one that `ramify experiment` wrote into.")
     problems: list[Problem] = []
-    plan = None
+    plan = PlanRecord(FORMAT, "", folder.resolve().name, "", 1, (), {}, (), ())
     if (folder / PLAN).exists():
         try:
             plan = read_record(folder / PLAN, PlanRecord)
@@ -217,18 +192,16 @@ def collect_results(folder: Path) -> Collection:
     problems += _unfinished(folder, plan, found, {problem.where for problem in problems})
     if not found and not problems:
         raise RamifyError(f"{folder}: has no results; run `ramify experiment` first.")
-    groups = [TableGroup.of(group) for group in plan.groups] if plan else []
-    groups += _unplanned(groups, found)
-    title = (plan.title if plan else folder.resolve().name) or "Runs"
+    groups = [group for group in (*plan.groups, *_unplanned(plan, found)) if group.models_on]
     problems.sort(key=lambda problem: (problem.what, problem.where))
-    return Collection(title, [group for group in groups if group.models], found, problems)
+    return Collection(plan.title or "Runs", groups, found, problems)
 
 
-def _result_files(folder: Path, plan: PlanRecord | None) -> list[Path]:
+def _result_files(folder: Path, plan: PlanRecord) -> list[Path]:
     """In an order that a person would give them: seed-10 after seed-9."""
-    found = {path for path in folder.rglob(f"{SCORED_BASELINES}/*/*.json") if not (path.parent / CONFIG).exists()}
+    found = {path for path in folder.rglob(f"{paths.BASELINES}/*/*.json") if not (path.parent / paths.CONFIG).exists()}
     found.update(folder.rglob(f"{RESULTS}/*.json"))
-    for run in plan.runs if plan else ():  # which may be on another disk, behind a link that a search does not follow
+    for run in plan.runs:  # which may be on another disk, behind a link that a search does not follow
         place = folder / run.path / RESULTS
         found.update(place.glob("*.json") if os.path.isdir(place) else ())  # noqa: PTH112
     return sorted((path for path in found if not path.name.startswith(".") and path.name != FAILED), key=_natural)
@@ -239,41 +212,37 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part[:9]), "") if part.isdecimal() else (-1, part) for part in parts if part]
 
 
-def _unplanned(groups: list[TableGroup], results: list[Result]) -> Iterator[TableGroup]:
+def _unplanned(plan: PlanRecord, results: list[Result]) -> Iterator[Group]:
     """What no group of the plan has: all models, where there is no plan."""
-    planned = {(data, model) for group in groups for data, models in group.models.items() for model in models}
-    others: dict[str, list[str]] = {}
-    for result in results:
-        models = others.setdefault(result.data, [])
-        if not result.is_baseline and (result.data, result.model) not in planned and result.model not in models:
-            models.append(result.model)
-    shown = {data for group in groups for data in group.models}
-    others = {data: models for data, models in others.items() if models or data not in shown}
-    if others:
-        yield TableGroup("others", "Other runs" if groups else "All runs", others)
+    planned = {(run.data, run.model) for group in plan.groups for run in group.runs}
+    others = [r for r in results if not r.is_baseline and (r.data, r.model) not in planned]
+    shown = {data for group in plan.groups for data in group.models_on}
+    # A data set may have results of baselines alone.
+    of_others = {r.data for r in others}
+    data = dict.fromkeys(r.data for r in results if r.data in of_others or r.data not in shown)
+    if data:
+        runs = tuple(Run(r.data, r.model, r.seed, (r.decoder,), "") for r in others)
+        yield Group("others", "Other runs" if plan.groups else "All runs", tuple(data), (), (), runs)
 
 
-def _unfinished(folder: Path, plan: PlanRecord | None, results: list[Result], broken: set[str]) -> Iterator[Problem]:
+def _unfinished(folder: Path, plan: PlanRecord, results: list[Result], broken: set[str]) -> Iterator[Problem]:
     """Planned runs and baselines without results, and folders of runs that failed or stopped."""
     present = {result.path for result in results} | broken
     started = {str(Path(path).parent.parent) for path in present}
-    named: set[str] = set()
-    for run in plan.runs if plan else ():
-        named.add(run.path)
+    for run in plan.runs:
         lacking = [decoder for decoder in run.decoders if f"{run.path}/{RESULTS}/{decoder}.json" not in present]
         if run.path not in started or lacking:
             yield _state(folder / run.path, run.path, lacking if run.path in started else [])
-    failed = {path.parent.name for path in folder.glob(f"{SCORED_BASELINES}/*/{FAILED}")}  # which is reported below
-    for data in plan.data if plan else ():
-        for file in (f"{SCORED_BASELINES}/{data}/{name}.json" for name in plan.baselines) if plan else ():
-            if file not in present and data not in failed:
+    failed = {path.parent.name for path in folder.glob(f"{paths.BASELINES}/*/{FAILED}")}  # which is reported below
+    for data in plan.data.keys() - failed:
+        for file in (f"{paths.BASELINES}/{data}/{name}.json" for name in plan.baselines):
+            if file not in present:
                 yield Problem("missing", file, "was not scored")
-    for name in (FAILED, METRICS):
-        for path in sorted(folder.rglob(name)):
-            where = one_line(path.parent.relative_to(folder).as_posix())
-            if where not in started and where not in named:
-                named.add(where)
-                yield _state(path.parent, where, [])
+    stopped = dict.fromkeys(path.parent for name in (FAILED, METRICS) for path in sorted(folder.rglob(name)))
+    for path in stopped:
+        where = one_line(path.relative_to(folder).as_posix())
+        if where not in started and all(where != run.path for run in plan.runs):
+            yield _state(path, where, [])
 
 
 def _state(run: Path, where: str, lacking: list[str]) -> Problem:

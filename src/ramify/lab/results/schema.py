@@ -8,9 +8,10 @@ still load.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -41,6 +42,18 @@ def spread(values: Iterable[float | None]) -> Spread | None:
     if not known:
         return None
     return Spread(fmean(known), pstdev(known) if len(known) > 1 else None, max(known))
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """The values of each key, all in the order of the pairs."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 FORMAT = 1
@@ -100,7 +113,7 @@ def run_name(data: str, model: str, seed: int | None) -> str:
     return f"{data}/{model}/{'average' if seed is None else f'seed-{seed}'}"
 
 
-class Group(Struct, frozen=True):
+class Group(Struct, frozen=True, dict=True):
     """What stands together in a table: every model on every data set from every seed."""
 
     name: str
@@ -109,6 +122,20 @@ class Group(Struct, frozen=True):
     models: tuple[str, ...]
     seeds: tuple[int, ...]
     runs: tuple[Run, ...]
+
+    @cached_property
+    def models_on(self) -> dict[str, list[str]]:
+        """By data set; one may have no models, but baselines."""
+        found: dict[str, list[str]] = {data: [] for data in self.data}
+        return found | grouped(dict.fromkeys((run.data, run.model) for run in self.runs))
+
+    @cached_property
+    def _results(self) -> frozenset[tuple[str, str, int | None, str]]:
+        return frozenset((run.data, run.model, run.seed, decoder) for run in self.runs for decoder in run.decoders)
+
+    def has(self, result: Result) -> bool:
+        """Whether a result belongs to it; a model may have other runs for the sake of another group."""
+        return (result.data, result.model, result.seed, result.decoder) in self._results
 
 
 class DataRecord(Struct, frozen=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.result_paths import BASELINES, CONFIG, FAILED, METRICS, PLAN, result_file
+from ramify.lab.results.result_paths import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
 from ramify.lab.results.schema import (
     FORMAT,
     Epoch,
@@ -116,28 +116,21 @@ def epochs_done(run: Path) -> list[Epoch]:
         return []
 
 
-def result_of(out: Path, run: Run, decoder: str | None = None) -> Result | None:
-    """The result of a run by a decoder, by default its first; None where there is none that can be read."""
+def result_in(path: Path) -> Result | None:
+    """The result in a file; None where there is none that can be read."""
     with suppress(RecordError):
-        return read_record(result_file(out / run.path, decoder or run.decoders[0]), Result)
-    return None
-
-
-def baseline_of(out: Path, data: str, name: str) -> Result | None:
-    """The result of a baseline; None where there is none that can be read."""
-    with suppress(RecordError):
-        return read_record(out / BASELINES / data / f"{name}.json", Result)
+        return read_record(path, Result)
     return None
 
 
 def missing_decoders(out: Path, run: Run) -> tuple[str, ...]:
     """Those whose results are yet to be made; a run without any is finished."""
-    return tuple(decoder for decoder in run.decoders if result_of(out, run, decoder) is None)
+    return tuple(decoder for decoder in run.decoders if result_in(result_file(out / run.path, decoder)) is None)
 
 
 def missing_baselines(out: Path, plan: Plan, data: str) -> tuple[str, ...]:
     """Those whose results are yet to be made."""
-    return tuple(name for name in plan.baselines if baseline_of(out, data, name) is None)
+    return tuple(name for name in plan.baselines if result_in(baseline_file(out, data, name)) is None)
 
 
 def forget_failure(folder: Path) -> None:

@@ -17,7 +17,7 @@ from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan
 from ramify.lab.plan.recipe import RESULT, Recipe, data_set, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
-from ramify.lab.results.result_paths import RUNS, result_file
+from ramify.lab.results.result_paths import RUNS, baseline_file, result_file
 from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, as_record, read_record, run_name, spread
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.runner import run_experiment
@@ -137,7 +137,7 @@ def stage_table(planned: PlannedFocus) -> Table:
     for number, head in enumerate(HEADS):
         table.add_column(head, justify="right" if number else "left")
     for name in planned.plan.baselines:
-        result = folder.baseline_of(planned.out, planned.data.name, name)
+        result = folder.result_in(baseline_file(planned.out, planned.data.name, name))
         table.add_row(f"{name} branching", "", _shown(result.f1 if result else None, 2))
     for average in (run for run in planned.plan.runs.values() if run.members):
         results = [_result(planned, planned.plan.runs[name]) for name in average.members]

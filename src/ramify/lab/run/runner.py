@@ -8,18 +8,22 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ramify.errors import RamifyWarning, Stopped
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.result_paths import BASELINES
+from ramify.lab.results.result_paths import BASELINES, result_file
 from ramify.lab.run import experiment_folder as folder
 from ramify.lab.run.scoring import check_data
 from ramify.lab.run.status import Status
-from ramify.lab.run.worker_process import ENDED, AnyWorker, Event, Job, Worker, cores, explain
+from ramify.lab.run.worker_process import ENDED, Event, Job, Worker, cores, explain
 from ramify.storage.locks import locked_folder
 from ramify.training.stopping import SIGNALS, StopRequest, stop_requests
+
+if TYPE_CHECKING:
+    from ramify.lab.run.ray_jobs import RayWorker
 
 PAUSE = 0.2
 """Seconds after which a signal is noticed at the latest."""
@@ -28,7 +32,7 @@ STOPPED = frozenset(code for number in SIGNALS for code in (-number, 128 + numbe
 """Exit codes of processes that were signalled to stop."""
 
 OnChange = Callable[[Status, Event], None]
-Start = Callable[[str, Job, int, "queue.Queue[tuple[str, Event]]"], AnyWorker]
+Start = Callable[[str, Job, int, "queue.Queue[tuple[str, Event]]"], "Worker | RayWorker"]
 """Starts a job, given its name, the lock of the experiment, and where its events go"""
 
 
@@ -90,7 +94,7 @@ def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
             status.epochs = run.settings["epochs"]
             status.vocabulary = f"{run.data}: {run.settings['vocabulary']}, {run.settings['min_count']}"
         if out is not None and not folder.missing_decoders(out, run):
-            status.finish(folder.result_of(out, run))
+            status.finish(folder.result_in(result_file(out / run.path, run.decoders[0])))
         elif out is not None:
             status.resume(folder.epochs_done(out / run.path))
         yield status
@@ -120,7 +124,7 @@ class _Experiment:
         self._places = {name: out.absolute() / BASELINES / data for name, data in self._data_of.items()}
         self._places |= {name: out.absolute() / run.path for name, run in plan.runs.items()}
         self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
-        self._workers: dict[str, AnyWorker] = {}
+        self._workers: dict[str, Worker | RayWorker] = {}
 
     def work(self, waiting: list[str], jobs: int, request: StopRequest) -> None:
         """Until all is done; a request to stop is passed on once, and the processes are waited for."""
@@ -178,7 +182,8 @@ class _Experiment:
         code = event["code"]
         if code == 0:
             run = self._plan.runs.get(name)
-            self._change(name, {"event": "finished", "result": folder.result_of(self._out, run) if run else None})
+            result = folder.result_in(result_file(self._places[name], run.decoders[0])) if run else None
+            self._change(name, {"event": "finished", "result": result})
         elif _was_stopped(code, request):
             self._change(name, {"event": "state", "state": "stopped"})
         else:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import msgspec
 from msgspec import Struct
@@ -51,21 +51,11 @@ class Job(Struct):
         return msgspec.json.decode(text, type=Job, dec_hook=lambda kind, value: kind(value))
 
 
-class AnyWorker(Protocol):
-    """Does one job; what it reports comes into a queue as (job's name, event), last its end."""
-
-    def stop(self) -> None:
-        """Ask it to save its run and end."""
-
-    def kill(self) -> None:
-        """End it now; its files stay whole."""
-
-    def close(self) -> str:
-        """Free what it holds; gives the end of what it wrote about errors."""
-
-
 class Worker:
-    """A process on this machine that does one job. `lock` is the lock of the experiment, which it shares."""
+    """A process on this machine that does one job. `lock` is the lock of the experiment, which it shares.
+
+    What it reports comes into a queue as (job's name, event), last its end.
+    """
 
     def __init__(self, name: str, job: Job, lock: int | None, events: queue.Queue[tuple[str, Event]]) -> None:
         self.name = name

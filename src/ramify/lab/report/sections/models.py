@@ -22,15 +22,15 @@ from ramify.lab.report.notes import (
 )
 from ramify.lab.report.published import published
 from ramify.lab.results.collection import Collection, decoders_of, perplexity_of
-from ramify.lab.results.schema import Result, spread
+from ramify.lab.results.schema import Result, grouped, spread
 
 
 def scores(study: Collection) -> Iterator[Exhibit]:
     """A table for each group of the experiment, its treebanks below each other."""
     for group in study.groups:
-        found = {(data, m): study.all_of(data, m, group) for data, models in group.models.items() for m in models}
+        found = {(data, m): study.all_of(data, m, group) for data, models in group.models_on.items() for m in models}
         shown = [r for of in found.values() for r in of]
-        beside = {data: study.baselines(data) for data in group.models}
+        beside = {data: study.baselines(data) for data in group.models_on}
         decoders = decoders_of(shown) or [""]
         names = [decoder_name(decoder) for decoder in decoders]
         ours = [head.strip() for name in names for head in (f"S-F1 {name}", f"max {name}")]
@@ -39,7 +39,7 @@ def scores(study: Collection) -> Iterator[Exhibit]:
         spelt = any(len(of) > 1 for of in vocabularies(shown).values())
         likelihood = ["perplexity", "perplexity with spelling"][: 1 + spelt]
         parts = {}
-        for data, models in group.models.items():
+        for data, models in group.models_on.items():
             rows = [_model_row(m, found[data, m], decoders, spelt) for m in models if found[data, m]]
             rows += [_baseline_row(result, len(decoders), spelt) for result in beside[data]]
             if rows:
@@ -85,7 +85,7 @@ def treebank_comparison(study: Collection) -> Iterator[Exhibit]:
         models = study.on_several(group)
         if not models:
             continue
-        datasets = [data for data in group.models if any(study.of(data, m, group) for m in models)]
+        datasets = [data for data in group.models_on if any(study.of(data, m, group) for m in models)]
         found = {m: {data: study.of(data, m, group) for data in datasets} for m in models}
         beside = {(r.system, data): r for data in datasets for r in study.baselines(data)}
         baselines = list(dict.fromkeys(name for name, _ in beside))
@@ -177,9 +177,10 @@ def find_series(study: Collection) -> Iterator[Series]:
     """Families with several sizes; where two models have the same size, only those alike in all else are one."""
     for data in study.datasets:
         results = [of for model in study.models(data) if (of := study.of(data, model)) and _size(of[0])]
-        for kind in _classes(results, lambda r: tuple(repr(r.setting(name)) for name in FAMILY_SETTINGS)):
-            sizes = [_size(of[0]) for of in kind]
-            finer = [kind] if len(set(sizes)) == len(sizes) else _classes(kind, _all_but_preterminals)
+        families = grouped((tuple(repr(of[0].setting(name)) for name in FAMILY_SETTINGS), of) for of in results)
+        for kind in families.values():
+            alike = grouped((_all_but_preterminals(of[0]), of) for of in kind)
+            finer = [kind] if len({_size(of[0]) for of in kind}) == len(kind) else [*alike.values()]
             for group in finer:
                 by_size = {_size(of[0]): of for of in reversed(group)}
                 if len(by_size) >= MIN_SIZES:
@@ -194,13 +195,6 @@ def _size(result: Result) -> int:
     """The number of preterminals, or 0."""
     size = result.setting("preterminals")
     return size if type(size) is int else 0
-
-
-def _classes(results: list[list[Result]], key: Callable[[Result], Hashable]) -> list[list[list[Result]]]:
-    classes: dict[Hashable, list[list[Result]]] = {}
-    for of in results:
-        classes.setdefault(key(of[0]), []).append(of)
-    return list(classes.values())
 
 
 def _all_but_preterminals(result: Result) -> Hashable:
