@@ -40,8 +40,8 @@ def focus(
     """Learn a better parser from raw text: train several grammars, and average them.
 
     Then a single grammar learns from the trees of this average: it is faster, and nearly as good. If interrupted, the
-    same command resumes. Gold trees are never used for training; if the test file has them, each stage is scored against
-    them.
+    same command resumes. Gold trees are never used for training; if the test file has them, each stage is scored
+    against them.
     """
     with importing():
         from ramify.lab.run.focus import prepare_focus, run_focus, stage_table
