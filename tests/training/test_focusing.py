@@ -273,7 +273,9 @@ def test_a_sentence_without_a_tree_is_named(folder):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"focus": 1.0}, "no effect without teachers"),
+        ({"focus": 1.0}, "focus has no effect without teachers"),
+        ({"focus_on": "average"}, "focus_on has no effect without teachers"),
+        ({"focus_decay": 0.5}, "focus_decay has no effect without teachers"),
         ({"teachers": ["right"]}, "neither a model folder nor a file of trees"),
         ({"teachers": "runs"}, "must be a list"),
         ({"teachers": ["nowhere"]}, "nowhere"),

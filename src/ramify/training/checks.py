@@ -22,8 +22,14 @@ def check_teachers(teachers: Sequence[MemberInput], settings: Settings, resumed:
     """Refuse a focus without teachers, and teachers that cannot be used, before any data is read."""
     if isinstance(teachers, str | Path):
         raise RamifyError(f"teachers is {str(teachers)!r}, but must be a list; put the teacher into a list.")
-    if settings.focus is not None and not teachers and not resumed:
-        raise RamifyError("focus has no effect without teachers; give at least one teacher, or leave out focus.")
+    chosen = {
+        "focus": settings.focus is not None,
+        "focus_on": settings.focus_on != Settings.focus_on,
+        "focus_decay": settings.focus_decay != Settings.focus_decay,
+    }
+    for name, is_set in chosen.items():
+        if is_set and not teachers and not resumed:
+            raise RamifyError(f"{name} has no effect without teachers; give at least one teacher, or leave out {name}.")
     family = FAMILIES[settings.model]
     if teachers and not family.takes_span_scores:
         raise RamifyError(
