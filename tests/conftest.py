@@ -107,7 +107,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def share(items: list[pytest.Item], k: int, count: int) -> list[pytest.Item]:
-    """The kth of so many pieces of about the same size."""
+    """The kth of `count` pieces of about the same size."""
     return items[len(items) * k // count : len(items) * (k + 1) // count]
 
 
