@@ -93,9 +93,10 @@ def scores_of_teachers(
     scores = SpanScores([len(sentence.words) for sentence in sentences], np.zeros(0, np.float32))
     values = np.zeros(scores.starts[-1], np.float32)
     teachers = without_collapsed(teachers, sentences)
-    passes = [_trees_of_average(teachers, sentences)]
     if focus_on != "average":
         passes = [_found_by(teacher, sentences, focus_on) for teacher in teachers]
+    else:
+        passes = [_trees_of_average(teachers, sentences)]
     for number, tables in enumerate(passes):
         for place, table in enumerate(tables):
             values[scores.starts[place] : scores.starts[place + 1]] += table[np.triu_indices(len(table), 2)]

@@ -310,7 +310,7 @@ def load_settings(
 def recorded_settings(record: dict[str, Any]) -> Settings:
     """The settings of an earlier run from its config; settings added since have the value that was then in effect."""
     known = {"gradient_groups": 1, "punctuation_penalty": 0.0, "branching": 0.0, **record}
-    known.pop("focus_branching", None)  # a setting for students that is no longer there; their scores are kept
+    known.pop("focus_branching", None)  # of earlier versions; the span scores that it changed are saved
     if known.get("batch_tokens") is not None:
         known.pop("batch_size", None)  # which was recorded at its default
     return load_settings(None, known)
