@@ -37,6 +37,8 @@ class Group:
     tests: tuple[str, ...]
     """Files or folders below `tests`, the quickest to notice first"""
     mutants: tuple[Mutant, ...]
+    slow: bool = False
+    """Whether it takes tests that are marked as slow to notice them"""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,6 @@ class Place:
     """Relative to the package's folder"""
     source: str
     """Of the whole file, mutated"""
-    is_kernel: bool
-    """Whether the file has compiled loops, so that no loop may come from a cache"""
 
 
 def find(mutant: Mutant, package: Path) -> Place:
@@ -79,8 +79,7 @@ def find(mutant: Mutant, package: Path) -> Place:
         ast.parse(changed)
     except SyntaxError as error:
         raise TableError(f"{mutant}: is no Python any more") from error
-    is_kernel = "import compiled" in changed or "def compiled(" in changed
-    return Place(file.relative_to(package), changed, is_kernel)
+    return Place(file.relative_to(package), changed)
 
 
 @cache

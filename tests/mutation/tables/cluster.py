@@ -85,5 +85,6 @@ GROUPS = (
             Mutant("ray_jobs:_work", "worker.stop()", "pass"),
             Mutant("Workers.number", "if most < 1:", "if False:"),
         ),
+        slow=True,
     ),
 )
