@@ -56,9 +56,8 @@ def find(mutant: Mutant, package: Path) -> Place:
     hint, _, name = mutant.symbol.rpartition(":")
     found = [
         (file, source.splitlines(keepends=True), begin, end)
-        for file in sorted(package.rglob("*.py"))
-        if set(hint.split(".")) <= {"", *file.relative_to(package).with_suffix("").parts}
-        and name.rpartition(".")[2] in (source := file.read_text(encoding="utf-8"))
+        for file, source in _sources(package)
+        if set(hint.split(".")) <= {"", *file.with_suffix("").parts} and name.rpartition(".")[2] in source
         for qualified, begin, end in _symbols(source)
         if qualified == name
     ]
@@ -70,7 +69,7 @@ def find(mutant: Mutant, package: Path) -> Place:
         for _ in range("".join(lines[begin:end]).count(mutant.before))
     ]
     if len(places) != 1:
-        where = ", ".join(str(file.relative_to(package)) for file, *_ in found)
+        where = ", ".join(str(file) for file, *_ in found)
         raise TableError(f"{mutant}: stands {len(places)} times, not once, in the symbols of that name ({where})")
     [(file, lines, begin, end)] = places
     own = "".join(lines[begin:end])
@@ -79,7 +78,14 @@ def find(mutant: Mutant, package: Path) -> Place:
         ast.parse(changed)
     except SyntaxError as error:
         raise TableError(f"{mutant}: is no Python any more") from error
-    return Place(file.relative_to(package), changed)
+    return Place(file, changed)
+
+
+@cache
+def _sources(package: Path) -> list[tuple[Path, str]]:
+    """Every file of a package, relative to its folder, with its source."""
+    files = sorted(package.rglob("*.py"))
+    return [(file.relative_to(package), file.read_text(encoding="utf-8")) for file in files]
 
 
 @cache
