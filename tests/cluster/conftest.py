@@ -26,9 +26,9 @@ def sentence(number: int) -> str:
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
-    """Three blocks of 1,024 lines, the last one shorter."""
+    """Three blocks of 1,024 lines, the last one shorter; most lines are empty, which saves time."""
     file = tmp_path / "in.txt"
-    file.write_text("".join(f"{sentence(number)}\n" for number in range(2500)))
+    file.write_text("".join(f"{'' if number % 8 else sentence(number // 8)}\n" for number in range(2500)))
     return file
 
 

@@ -321,6 +321,7 @@ def test_the_best_tree_keeps_its_own_heads(family, decoder, heads):
     assert any(each.heads.tolist() != other.heads.tolist() for each, other in zip(found, by_posteriors, strict=True))
 
 
+@pytest.mark.slow
 @every_family
 def test_heads_of_sampled_trees_fit_them_and_are_as_frequent_as_their_posteriors(family):
     grammar, draws, length = made(family, scale=0.3), 600, 4

@@ -48,6 +48,7 @@ def learnt(treebank, tmp_path_factory):
     return train
 
 
+@pytest.mark.slow
 @every_family
 def test_a_model_is_learnt_saved_loaded_and_scored(family, learnt, treebank):
     run, parser = learnt(family)

@@ -163,6 +163,7 @@ def trained(
     return [*bits(model), *objectives]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", OPTIONS)
 def test_any_number_of_processes_gives_the_same_bits(family):
     dropout = 0.3 if FAMILIES[family].allows_dropout else 0.0

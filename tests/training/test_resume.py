@@ -84,6 +84,7 @@ def test_a_lexicalised_model_resumes_in_the_middle_of_an_epoch(text, tmp_path, f
     same(tmp_path / "run", tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "function"),
     [(run, "judge"), (folder, "write_weights"), (folder, "write_card"), (folder, "save_checkpoint")],

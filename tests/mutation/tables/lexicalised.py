@@ -88,5 +88,6 @@ GROUPS = (
             Mutant("decoders:_with_tree_posteriors", "heads=tree.heads,\n", "\n"),
             Mutant("decoders:_with_heads", "if decoded.heads is None", "if True"),
         ),
+        slow=True,
     ),
 )

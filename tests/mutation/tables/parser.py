@@ -137,6 +137,7 @@ GROUPS = (
             Mutant("systems:_rows", "likelihood.index(min(likelihood))", "likelihood.index(max(likelihood))"),
             Mutant("predict", "counts = counts + reliability_counts", "counts = reliability_counts"),
         ),
+        slow=True,
     ),
     Group(
         "parser, constraints",

@@ -115,6 +115,7 @@ GROUPS = (
             Mutant("in_groups", "if is_launched() else 1", "if is_launched() else 2"),
             Mutant("check_same", 'and now["settings"]["gradient_groups"] == 1', ""),
         ),
+        slow=True,
     ),
     Group(
         "training, processes",
