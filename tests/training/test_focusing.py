@@ -21,6 +21,7 @@ from ramify.evaluation.baselines import balanced, left_branching, right_branchin
 from ramify.evaluation.gold import unlabelled_parse
 from ramify.models import FAMILIES
 from ramify.parser.ensemble_members import ModelMember, TreesMember, View, open_member
+from ramify.training.dev_set import dev_measure
 from ramify.training.focusing import SpanScores, scores_of_teachers
 from ramify.training.settings import Settings, recorded_settings
 from tests.structures.brute_force import tree_weights
@@ -87,6 +88,30 @@ def test_the_epoch_is_chosen_and_reported_without_scores(folder, student):
     log_p = list(ramify.load(student).log_probabilities(held_out))
     words = sum(len(line.split()) + 1 for line in held_out)
     assert math.exp(-sum(log_p) / words) == pytest.approx(best, rel=1e-4)
+
+
+def test_a_student_of_an_average_keeps_the_epoch_that_agrees_best_with_it(folder, tmp_path):
+    text = (folder / "text.txt").read_text().splitlines()
+    teachers = [folder / "teacher", folder / "left.trees"]
+    data = {"teachers": teachers, "dev": text[:30], "focus_on": "average", "focus": 2.0, "learning_rate": 0.01}
+    with pytest.raises(Crash):
+        ramify.train(text, tmp_path / "run", on_epoch=crash_after(1), checkpoint_minutes=0, **data, **SMALL)
+    parser = ramify.train(text, tmp_path / "run", dev=text[:30], resume=True)
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    agreement = [record["dev_agreement"] for record in records]
+    assert records[-1]["best_epoch"] == 1 + agreement.index(max(agreement))
+    f1 = []
+    systems = parser, ramify.Ensemble(teachers)
+    for ours, theirs in zip(*(system.analyse_many(text[:30]) for system in systems), strict=True):
+        length = len(ours.parse)
+        one, other = (set(map(tuple, each.parse.spans.tolist())) - {(0, length)} for each in (ours, theirs))
+        f1.append(2 * len(one & other) / (len(one) + len(other)) if one or other else 1.0)
+    assert 100 * sum(f1) / len(f1) == pytest.approx(max(agreement), abs=0.01)
+
+
+def test_agreement_counts_more_than_perplexity():
+    better, worse = ({"dev_perplexity": x, "dev_agreement": y} for x, y in ((90.0, 60.0), (80.0, 50.0)))
+    assert dev_measure(better) < dev_measure(worse)
 
 
 @pytest.mark.parametrize("steps", [0, 5, 25])

@@ -251,11 +251,11 @@ def _dev_perplexity(metrics: Path) -> float:
     try:
         lines = metrics.read_text(encoding="utf-8").splitlines()
         records = [json.loads(line) for line in lines if line.strip()]
-        found = [float(record.get("dev_loss", record["dev_perplexity"])) for record in records]
-        if not all(map(math.isfinite, found)):
+        found = {record["epoch"]: float(record.get("dev_loss", record["dev_perplexity"])) for record in records}
+        if not all(map(math.isfinite, found.values())):
             raise ValueError("no number")
-        return min(found)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return found[records[-1]["best_epoch"]]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise RamifyError(
             f"{metrics}: the dev perplexity of an epoch is missing or invalid; get a complete copy of the folder."
         ) from error

@@ -84,14 +84,15 @@ class _TrainingDisplay:
             self._print(f"epoch {epoch}, {share:.0%}: {status}")
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        f1 = f", S-F1 {record['dev_f1']:.1f}" if "dev_f1" in record else ""
+        others = f", agreement {record['dev_agreement']:.1f}" if "dev_agreement" in record else ""
+        others += f", S-F1 {record['dev_f1']:.1f}" if "dev_f1" in record else ""
         if record["dev_perplexity"] is None:
             reached = f"loss {record['dev_loss']:.4f} on dev"
         else:
             seen = record["train_perplexity"]
             in_training = f"{float('inf') if seen is None else seen:.1f} in training, " if self.shows_perplexity else ""
             reached = f"perplexity {in_training}{record['dev_perplexity']:.1f} on dev"
-        self._print(f"epoch {record['epoch']}: {reached}{f1} ({record['seconds']:.0f} s)")
+        self._print(f"epoch {record['epoch']}: {reached}{others} ({record['seconds']:.0f} s)")
 
     def on_end(self, verdict: Verdict) -> None:
         self.stop_bar()

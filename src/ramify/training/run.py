@@ -95,7 +95,9 @@ def train(
     saved.
 
     `teachers` are parsers, model folders or files of trees: training is then focused on the spans that they find in the
-    training sentences, with the strength `focus`. Perplexities, and the choice of the epoch, are always without them.
+    training sentences, with the strength `focus`. Perplexities are always without them, and so is the choice of the
+    epoch, unless training follows the trees of their average (`focus_on="average"`): then the epoch is kept whose trees
+    agree best with it on the dev set.
 
     `on_start` is called once before the first step, `on_teacher` while teachers parse, `on_progress` after every step,
     `on_epoch` after every epoch with its line of `metrics.jsonl`, and `on_end` once after the last epoch.
@@ -281,8 +283,9 @@ class _Run:
         """What the teachers find, kept with the run; None for a run without teachers."""
         if not self._teacher_names:
             return None
-        # Those of the dev set follow those of the training set.
-        corpora = [self.data.train, self.data.dev] if self.stored.model.needs_teachers else [self.data.train]
+        corpora = [self.data.train]
+        if self.stored.model.needs_teachers or self.settings.focus_on == "average":  # the choice of the epoch uses them
+            corpora.append(self.data.dev)
         scores = store.span_scores([len(parse) for corpus in corpora for parse in corpus.parses])
         if scores is None:
 
@@ -328,7 +331,7 @@ class _Run:
         """Evaluate on the dev set; with gradient groups, its sums do not depend on the number of threads either."""
         groups = self.settings.gradient_groups or 1
         with in_fixed_pieces(groups) if groups > 1 else nullcontext():
-            return judge(self.stored, self.data, focus, stop.obey)
+            return judge(self.stored, self.data, focus, self.settings.focus_on, stop.obey)
 
 
 def _branching(settings: Settings, data: Data) -> float:

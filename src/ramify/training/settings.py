@@ -62,7 +62,7 @@ class Settings(ModelOptions):
         None,
         "Words seen fewer times become <unk> \\[default: 1; 2 for text if --vocabulary would keep every word].",
     )
-    patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.", by_text=True)
+    patience: int = setting(5, "Stop after this many epochs without a better score on the dev set.", by_text=True)
     clip: float = setting(3.0, "Maximum norm of the gradient.")
     focus: float | None = setting(
         None, "Weight of the teachers' spans in training (beta) \\[default: 1 with teachers]."

@@ -193,6 +193,7 @@ class Epoch(Struct, frozen=True):
     dev_perplexity: float | None = None
     dev_f1: float | None = None
     dev_loss: float | None = None
+    dev_agreement: float | None = None
     train_perplexity: float | None = None
     best_epoch: int | None = None
     seconds: float = 0.0
@@ -321,7 +322,9 @@ class Result(Struct, kw_only=True, omit_defaults=True):
     @property
     def dev_perplexity(self) -> float | None:
         """Of the best epoch, by which a run is chosen without looking at trees."""
-        return min((e.dev_perplexity for e in self.epochs if e.dev_perplexity), default=None)
+        best = self.epochs[-1].best_epoch if self.epochs else None
+        chosen = [e for e in self.epochs if best in (None, e.epoch)]
+        return min((e.dev_perplexity for e in chosen if e.dev_perplexity), default=None)
 
     @property
     def hardware(self) -> str:
