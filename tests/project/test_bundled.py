@@ -77,7 +77,7 @@ def test_right_branching_is_the_known_figure(data_folder):
 def test_the_recipe_can_be_read():
     from ramify.lab.plan.recipe import read_recipe
 
-    recipe = read_recipe(str(Path(bundle_model.MODELS) / "en" / "recipe.toml"), {})
+    recipe = read_recipe(Path(bundle_model.MODELS) / "en" / "recipe.toml", {})
     assert recipe.runs == 6
     student = recipe.student.with_seed(0)
     assert (student.tokenise, student.punctuation) == ("penn", "penn")

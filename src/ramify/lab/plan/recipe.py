@@ -29,7 +29,7 @@ from ramify.lab.plan.toml_file import (
 from ramify.lab.results.schema import Group
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
-from ramify.training.text_sizes import sizes_for_text
+from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
 RESULT = "result"
@@ -116,12 +116,17 @@ class GrammarTable(Struct):
     seeds: tuple[Seed, ...] = (0,)
 
 
-def read_recipe(text: str | None, overrides: Mapping[str, Any]) -> Recipe:
-    """From a TOML file, or the default recipe; `overrides` are settings for all its grammars."""
-    path = Path(str(resources.files("ramify.lab.plan") / "recipes" / "default.toml")) if text is None else Path(text)
+def read_recipe(path: Path, overrides: Mapping[str, Any]) -> Recipe:
+    """From a TOML file; `overrides` are settings for all its grammars."""
     if not path.is_file():
-        raise RamifyError(f"{text}: this recipe file does not exist; check the name.")
+        raise RamifyError(f"{path}: this recipe file does not exist; check the name.")
     return recipe_from(read_toml(path), str(path), overrides)
+
+
+def default_recipe(sentences: int) -> Path:
+    """The file of the recipe for this many training sentences."""
+    name = "little-text.toml" if sentences < FEW_SENTENCES else "much-text.toml"
+    return Path(str(resources.files("ramify.lab.plan") / "recipes" / name))
 
 
 def recipe_from(content: object, where: str, overrides: Mapping[str, Any]) -> Recipe:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan
-from ramify.lab.plan.recipe import RESULT, Recipe, data_set, plan_of, read_recipe, recipe_from
+from ramify.lab.plan.recipe import RESULT, Recipe, data_set, default_recipe, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
 from ramify.lab.results.result_paths import RUNS, baseline_file, result_file
 from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, as_record, read_record, run_name, spread
@@ -90,10 +90,12 @@ def prepare_focus(
 
 
 def _recipe_for(data: DataSet, recipe: str | None, settings: Mapping[str, Any]) -> Recipe:
-    """The recipe with sizes that suit the amount of text."""
-    chosen = read_recipe(recipe, settings)
-    prepared = prepare(data.split("train"), data.split("dev"), chosen.student.with_seed(0))
-    return chosen.for_text(len(prepared.train))
+    """The recipe that was chosen, or the default one, with sizes that suit the amount of text."""
+    chosen = read_recipe(default_recipe(0) if recipe is None else Path(recipe), settings)
+    sentences = len(prepare(data.split("train"), data.split("dev"), chosen.student.with_seed(0)).train)
+    if recipe is None:
+        chosen = read_recipe(default_recipe(sentences), settings)
+    return chosen.for_text(sentences)
 
 
 def run_focus(
