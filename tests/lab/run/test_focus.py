@@ -177,6 +177,15 @@ def test_default_recipes_have_teachers_of_different_kinds(sentences, seeds, focu
     assert (student.preterminals, student.focus_on, student.focus) == (60, "average", focus)
 
 
+def test_the_amount_of_text_chooses_the_default_recipe(tmp_path, monkeypatch):
+    data = write_treebank(tmp_path / "mine")
+    for threshold, kinds in ((10_000, 2), (10, 4)):
+        monkeypatch.setattr("ramify.lab.plan.recipe.FEW_SENTENCES", threshold)
+        planned = prepare_focus(data, tmp_path / "out", None, {"preterminals": 8}, None, None)
+        assert len(planned.recipe.teachers) == kinds
+        assert all(each.settings["preterminals"] == 8 for each in planned.recipe.teachers)
+
+
 def test_expected_minutes_follow_from_epochs_seeds_and_jobs(recipe_file, monkeypatch):
     monkeypatch.setattr(time_budget, "OVERHEAD", 1.0)
     monkeypatch.setattr(time_budget, "PARSING_EPOCHS", 0.0)
