@@ -17,6 +17,8 @@ from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.errors import RamifyError, Stopped
+from ramify.evaluation.baselines import left_branching
+from ramify.evaluation.gold import unlabelled_parse
 from ramify.terminal.training_display import duration, training_display
 from ramify.training.loop import Progress
 from ramify.training.summary import Summary, Verdict
@@ -265,3 +267,21 @@ def test_the_command_prints_summary_and_verdict_but_no_result(tmp_path):
     assert not done.stdout
     for part in ("60 sentences read", "parameters", "note: ", "right branching", "kept"):
         assert part in done.stderr
+
+
+@pytest.mark.parametrize(("bonus", "wrong"), [(0.3, "left"), (-0.3, None), (0.0, None)])
+def test_trees_that_branch_to_the_wrong_side_are_reported(tmp_path, bonus, wrong):
+    parses = builtin_treebank(2, train=60, dev=1, test=1)["train"]
+    (tmp_path / "text.txt").write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
+    left = (unlabelled_parse(parse.words, left_branching(len(parse))) for parse in parses)
+    teacher = write_trees(tmp_path / "left.trees", left)
+    text = tmp_path / "text.txt"
+    settings = {"teachers": [teacher], "focus": 9.0, "learning_rate": 0.02, "branching": bonus}
+    _, verdict = run(text, tmp_path / "run", dev=text, **settings)
+    assert verdict.wrong_side == wrong
+
+
+def test_the_wrong_side_is_printed():
+    shown = printed(lambda on: on["on_end"](replace(VERDICT, wrong_side="left")))
+    assert "mostly to the left" in shown
+    assert "--seed" in shown

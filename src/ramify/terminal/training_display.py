@@ -103,6 +103,11 @@ class _TrainingDisplay:
                 f"on dev, the trees of this model score below {winner} branching, which needs no training. More "
                 "text, another seed or other settings may help."
             )
+        if verdict.wrong_side is not None:
+            self._note(
+                f"the trees of this model branch mostly to the {verdict.wrong_side}, but the order of frequent words "
+                "shows the other side. Such trees are usually poor: try another --seed, or ramify focus."
+            )
 
     def stop_bar(self) -> None:
         if self.bar.live.is_started:  # else some versions of rich print an empty line

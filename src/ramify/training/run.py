@@ -65,7 +65,6 @@ class Callbacks(NamedTuple):
     on_teacher: OnTeacher = lambda *_: None
     on_progress: Callable[[Progress], None] = lambda _: None
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None
-    on_end: Callable[[Verdict], None] = lambda _: None
 
 
 def train(
@@ -111,7 +110,7 @@ def train(
     out = Path(out)
     check_restarts(world, resume)
     check_folder(out, resume, overwrite)
-    callbacks = Callbacks(on_start, on_teacher, on_progress, on_epoch, on_end)
+    callbacks = Callbacks(on_start, on_teacher, on_progress, on_epoch)
     with locked_folder(out):
         earlier = settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
 
@@ -128,11 +127,13 @@ def train(
             check_same(out, before, run.description)
         folder = LeadingFolder(out, world)
         folder.begin(run.description, run.stored, earlier is not None)
-        run.learn(folder, callbacks, f"the run is saved in {out} and can be resumed")
+        records = run.learn(folder, callbacks, f"the run is saved in {out} and can be resumed")
         folder.send_best()
-        device = run.stored.model.device
+        device, read = run.stored.model.device, run.data
         del run  # its memory is needed for the tables of the model that is loaded
-        return load_single(out, str(device))
+        parser = load_single(out, str(device))
+        on_end(judge_run(read, records, parser))
+        return parser
 
 
 def _follow(world: World, data: DataInput, dev: DataInput | None, teachers: Sequence[MemberInput]) -> Parser:
@@ -225,12 +226,11 @@ class _Run:
             self.description[BRANCHING],
         )
 
-    def learn(self, store: RunStore, callbacks: Callbacks, when_stopped: str) -> None:
-        """Train to the end."""
+    def learn(self, store: RunStore, callbacks: Callbacks, when_stopped: str) -> list[dict[str, Any]]:
+        """Train to the end; returns the records of all epochs."""
         self.description = check_same_run(self.description, self.world)
         with stop_requests() as request:
-            records = self._epochs(store, callbacks, _Stop(request, f"Stopped; {when_stopped}.", self.world))
-        callbacks.on_end(judge_run(self.data, records))
+            return self._epochs(store, callbacks, _Stop(request, f"Stopped; {when_stopped}.", self.world))
 
     def _epochs(self, store: RunStore, callbacks: Callbacks, stop: _Stop) -> list[dict[str, Any]]:
         """The records of all epochs."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ramify.corpus.cleaning import ALL_WORDS
+from ramify.corpus.sentence import Sentence
 from ramify.corpus.vocabulary import UnknownCount
+from ramify.evaluation.agreement import MIN_SENTENCES, MemberAgreement
 from ramify.models import Model
+from ramify.parser.ensemble_members import some_of
+from ramify.parser.parser import Parser
 from ramify.parser.predictions import evaluate
 from ramify.training.data import Data
 from ramify.training.settings import Settings
@@ -115,6 +119,8 @@ class Verdict:
     """S-F1 of the epoch that was kept; None without trees"""
     branching: Mapping[str, float]
     """S-F1 of left and right branching on the same sentences"""
+    wrong_side: Literal["left", "right"] | None = None
+    """The side to which the trees branch, if the order of words in the text shows the other one"""
 
     @property
     def lost_to(self) -> str | None:
@@ -167,8 +173,8 @@ def summarise(
     )
 
 
-def judge_run(data: Data, records: Sequence[Mapping[str, Any]]) -> Verdict:
-    """From the records of all epochs; left and right branching are scored here."""
+def judge_run(data: Data, records: Sequence[Mapping[str, Any]], parser: Parser) -> Verdict:
+    """The result of a run, from the records of all epochs and the model that was kept."""
     best_epoch = records[-1]["best_epoch"]
     best = next(record for record in records if record["epoch"] == best_epoch)
     branching = {}
@@ -178,4 +184,22 @@ def judge_run(data: Data, records: Sequence[Mapping[str, Any]]) -> Verdict:
             name: round(evaluate(name, data.dev, word_rule=ALL_WORDS).scores.sentence_f1, 2)
             for name in ("left", "right")
         }
-    return Verdict(best_epoch, records[-1]["epoch"], best["dev_perplexity"], best.get("dev_f1"), branching)
+    side = _wrong_side(parser, data)
+    return Verdict(best_epoch, records[-1]["epoch"], best["dev_perplexity"], best.get("dev_f1"), branching, side)
+
+
+def _wrong_side(parser: Parser, data: Data) -> Literal["left", "right"] | None:
+    """The side to which the trees branch without the bonus, unless the bonus is for this side or for none.
+
+    On treebanks, the trees of such grammars are poor (docs/better-trees-results.md).
+    """
+    if not (parser.branching and parser.has_posteriors):
+        return None
+    sentences = some_of([Sentence.from_tokens(parse.words) for parse in data.dev.parses])
+    agreement = MemberAgreement(["model"])
+    for analysis in parser.analyse_many(sentences, branching=0.0):
+        agreement.add([analysis.parse.spans], analysis.parse.spans, len(analysis.parse))
+    left, right = agreement.table[0, -2:]
+    if agreement.sentences < MIN_SENTENCES or (left - right) * parser.branching <= 0:
+        return None
+    return "left" if left > right else "right"
