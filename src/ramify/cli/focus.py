@@ -25,7 +25,8 @@ def focus(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="TOML file of teachers and students \\[default: by the amount of text, five or six TN-PCFGs and a student]."
+            help="TOML file of teachers and students \\[default: five or six TN-PCFGs, by the amount of text, and a "
+            "student]."
         ),
     ] = None,
     minutes: Annotated[
