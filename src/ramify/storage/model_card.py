@@ -1,4 +1,4 @@
-"""The model card: what a reader of the model folder needs to know."""
+"""The model card, README.md of a model folder."""
 
 from __future__ import annotations
 
