@@ -193,7 +193,7 @@ def test_an_ensemble_of_the_hub(stand_in, models):
     assert len(ramify.load(f"hf:owner/both@{COMMIT}").members) == 2
 
 
-def test_what_is_fetched_is_checked(stand_in):
+def test_downloaded_files_are_checked(stand_in):
     weights = stand_in.source / "model.safetensors"
     data = weights.read_bytes()
     weights.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))

@@ -64,7 +64,7 @@ def test_every_task_gives_every_figure(task, model, monkeypatch):
     assert (record["predicted_memory_mb"] is not None) == (task == "parse")
 
 
-def test_a_compound_grammar_makes_its_rules_for_every_sentence():
+def test_a_compound_grammar_computes_rules_for_every_sentence():
     sizes = {**TINY, "batch": 3}
     plain, compound = Case(**sizes), Case(**sizes, compound=True)
     assert flop(compound, compound.grammar()) > 2 * flop(plain, plain.grammar())

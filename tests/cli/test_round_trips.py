@@ -105,7 +105,7 @@ def test_a_pipe_gets_what_a_file_gets(place: Path, tmp_path: Path) -> None:
     assert words[0] == tuple({"(": "-LRB-", ")": "-RRB-"}.get(token, token) for token in expected[0])
 
 
-def test_a_terminal_is_spared_what_it_would_obey(place: Path, tmp_path: Path) -> None:
+def test_control_characters_are_not_printed_to_a_terminal(place: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("the \x1b]0;owned\x07dog sleeps\n")
     ours, theirs = pty.openpty()
@@ -267,7 +267,7 @@ def test_our_own_json_is_scored_as_our_own_trees(place: Path, tmp_path: Path) ->
         '{"tokens": ["a"], "tags": ["A", "B"], "constituents": []}',
     ],
 )
-def test_json_that_is_no_sentence_is_refused(place: Path, tmp_path: Path, spoilt: str) -> None:
+def test_json_that_is_not_a_sentence_is_refused(place: Path, tmp_path: Path, spoilt: str) -> None:
     path = tmp_path / "bad"
     path.write_text('{"tokens": [], "constituents": []}\n' + spoilt + "\n")
     with pytest.raises(RamifyError, match="bad, line 2: this line is not in the format"):
@@ -288,7 +288,7 @@ def test_a_tree_among_lines_of_text_is_noticed_once(tmp_path: Path, line: str) -
 @pytest.mark.parametrize(
     "line", ["( see ( smith 2010 ) )", "(he laughed)", "(see (smith 2010)) for more", "a (S (A b))"]
 )
-def test_text_with_brackets_is_not_taken_for_a_tree(line: str) -> None:
+def test_text_with_brackets_is_not_read_as_a_tree(line: str) -> None:
     assert not warn_about_tree(line, "here")
 
 

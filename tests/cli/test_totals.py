@@ -82,7 +82,7 @@ def test_score_says_that_sentences_have_no_derivation(tmp_path: Path) -> None:
     assert "Perplexity: inf, of known words 1.0 " in result.stderr
 
 
-def test_a_resumed_score_says_what_its_totals_are_of(folder: Path, tmp_path: Path) -> None:
+def test_a_resumed_score_says_which_lines_its_totals_cover(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the wolf ran\n" * WINDOW + "the dog ran\nthe fox ran\n")
     arguments = ("score", "-m", folder / "all", tmp_path / "text.txt", "--out", tmp_path / "out.txt")
     assert command(*arguments).returncode == 0

@@ -40,7 +40,7 @@ class Failing:
         (None, None, Exception("Too slow"), r"^Ray cannot be started .* \(Too slow\); use --engine local"),
     ],
 )
-def test_the_advice_fits_the_mistake(monkeypatch, address, in_environment, error, message):
+def test_errors_of_ray_have_matching_advice(monkeypatch, address, in_environment, error, message):
     monkeypatch.setattr(ray_session, "import_ray", lambda: Failing(error))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     if in_environment:

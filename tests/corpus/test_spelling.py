@@ -74,7 +74,7 @@ def test_every_string_has_a_probability(word: str, context: str) -> None:
     assert 0 < model.probability(context, "") < 1
 
 
-def test_words_like_those_seen_are_more_probable() -> None:
+def test_words_similar_to_seen_words_are_more_probable() -> None:
     model = Spelling.learnt_from(["walking", "talking", "walked", "talked", "parking"])
     assert model.log_probability("parked") > model.log_probability("dekrap")
     assert model.log_probability("parked") > model.log_probability("пример")
@@ -139,7 +139,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         Spelling.load(path)
 
 
-def test_the_file_holds_no_more_than_counts(tmp_path: Path) -> None:
+def test_the_file_contains_only_counts(tmp_path: Path) -> None:
     Spelling.learnt_from(["ab", "ab"]).save(tmp_path / "spelling.json")
     assert json.loads((tmp_path / "spelling.json").read_text()) == {
         "order": 5,

@@ -28,7 +28,7 @@ def test_no_tree_has_a_higher_expected_score(decoder, field):
         assert sum(float(scores[b, i, j]) for i, j in spans) == pytest.approx(best)
 
 
-def test_spans_and_their_labels_can_ask_for_different_trees():
+def test_the_best_spans_and_the_best_labels_can_give_different_trees():
     """A span that is more probable may have labels that are less."""
     spans, labels = torch.zeros(1, 4, 4), torch.zeros(1, 4, 4)
     spans[0, 0, 2], spans[0, 1, 3] = 0.6, 0.4

@@ -133,7 +133,7 @@ def test_labels_and_tags_are_those_given_the_constraints(family):
 
 
 @pytest.mark.parametrize(("family", "decoder"), family_decoders())
-def test_every_decoder_keeps_to_the_constraints(family, decoder):
+def test_every_decoder_meets_the_constraints(family, decoder):
     grammar = grammar_of(family)
     for parse, table, given, length in zip(decoded(grammar, decoder), tables(), CONSTRAINTS, LENGTHS, strict=True):
         spans = set(map(tuple, parse.spans.tolist()))

@@ -142,7 +142,7 @@ def test_a_word_between_two_equally_good_heads_goes_to_the_right_one():
     assert projective_heads(table).tolist() == [2, 0, 4, 2]
 
 
-def test_nothing_has_no_heads():
+def test_an_empty_sentence_has_no_heads():
     assert projective_heads(np.zeros((1, 0))).tolist() == []
     assert heads_within(np.zeros((1, 0)), np.empty((0, 2), np.int32)).tolist() == []
 

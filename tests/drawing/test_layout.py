@@ -45,7 +45,7 @@ def test_no_two_nodes_overlap(layout, tree):
 
 @LAYOUTS
 @given(tree=TREES)
-def test_words_stand_in_their_order_on_one_line(layout, tree):
+def test_words_are_in_order_on_one_line(layout, tree):
     placed = place(drawn(tree), layout)
     words = [box for node, box in zip(placed.tree.nodes, placed.boxes, strict=True) if node.kind == "word"]
     places = [along(placed, box) for box in words]
@@ -61,7 +61,7 @@ def test_words_stand_in_their_order_on_one_line(layout, tree):
 
 @LAYOUTS
 @given(tree=TREES)
-def test_a_parent_stands_over_the_middle_of_its_children(layout, tree):
+def test_a_parent_is_centred_over_its_children(layout, tree):
     placed = place(drawn(tree), layout)
     for number, children in enumerate(placed.tree.children):
         if children:

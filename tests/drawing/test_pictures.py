@@ -130,7 +130,7 @@ def size(svg: str) -> str:
     return re.search(r'width="\d+" height="\d+"', svg)[0]
 
 
-def test_pictures_of_many_sentences_stand_below_one_another():
+def test_pictures_of_many_sentences_are_below_one_another():
     analyses = [analysis_of(right_branching(length)) for length in (2, 9, 4)]
     root = read("\n".join(svg_document(analyses)))
     alone = [read(analysis.as_svg()) for analysis in analyses]
@@ -184,7 +184,7 @@ def test_cells_are_in_the_row_of_the_first_word_and_the_column_of_the_last(words
     assert all(0 < x < width and 0 < y < height for x, y in (*middle, *places))
 
 
-def test_a_page_allows_itself_nothing_but_its_style():
+def test_a_page_allows_only_its_style():
     page = "\n".join(html_document([analysis_of(right_branching(3)), analysis_of(right_branching(0))]))
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
     assert re.fullmatch(r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'; base-uri 'none'", policy)

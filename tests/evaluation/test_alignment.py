@@ -71,7 +71,7 @@ def test_trees_over_several_lines_and_flat_ones(tmp_path: Path, gold: Gold) -> N
     assert second == [(0, 2)]
 
 
-def test_unlabelled_chains_say_nothing_under_kim(tmp_path: Path, gold: Gold) -> None:
+def test_unlabelled_chains_do_not_count_under_kim(tmp_path: Path, gold: Gold) -> None:
     file = tmp_path / "predicted"
     file.write_text("((the dog) (saw (N cats)))\n((he does))\n")
     found = score(gold, read_prediction(file, gold, "other"), "kim", with_evalb=True)
@@ -104,7 +104,7 @@ def test_evalb_sees_the_punctuation_and_the_short_sentences(tmp_path: Path, gold
         ([""], "has 0 trees"),
     ],
 )
-def test_what_does_not_fit_is_named_by_line(tmp_path: Path, gold: Gold, lines: list[str], message: str) -> None:
+def test_mismatches_are_named_by_line(tmp_path: Path, gold: Gold, lines: list[str], message: str) -> None:
     with pytest.raises(RamifyError, match=message):
         spans_of(tmp_path, gold, *lines)
 

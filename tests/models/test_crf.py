@@ -295,7 +295,7 @@ def test_a_student_can_teach_and_join_an_ensemble(folder):
         (["--teacher", "flat.trees"], "binary trees"),
     ],
 )
-def test_what_cannot_be_is_refused_on_the_command_line(folder, monkeypatch, options, message):
+def test_invalid_options_are_refused_on_the_command_line(folder, monkeypatch, options, message):
     monkeypatch.chdir(folder)
     lines = (folder / "text.txt").read_text().splitlines()
     (folder / "flat.trees").write_text("".join(f"(S {line})\n" for line in lines))

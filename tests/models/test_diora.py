@@ -177,7 +177,7 @@ def test_negatives_are_different_words_drawn_by_the_rank_of_their_frequency():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_an_untrained_model_tells_words_apart_and_favours_no_side(seed):
+def test_an_untrained_model_distinguishes_words_and_favours_no_side(seed):
     """With the vocabulary of a real text: where all words look alike, trees lean to one side, whichever S favours."""
     torch.manual_seed(seed)
     model, N = DIORA(8000), 20
@@ -192,7 +192,7 @@ def test_an_untrained_model_tells_words_apart_and_favours_no_side(seed):
     assert (begin + end) / 40 < 9
 
 
-def test_an_untrained_model_knows_nothing_and_a_lonely_word_has_no_rivals():
+def test_untrained_models_guess_and_a_single_word_has_no_alternatives():
     torch.manual_seed(0)
     objective = DIORA(1000).objective(torch.randint(1000, (8, 5)), torch.full((8,), 5))
     assert objective.mean().item() == pytest.approx(-math.log(101), abs=0.1)

@@ -74,7 +74,7 @@ def test_an_epoch_without_sentences_left_changes_nothing():
     assert torch.equal(grammar.binary, before)
 
 
-def test_a_symbol_never_used_keeps_its_rules():
+def test_an_unused_symbol_keeps_its_rules():
     grammar, _ = grammar_and_settings()
     before = grammar.binary.detach().clone()
     counts = torch.zeros(2, 4, 4, dtype=torch.float64)

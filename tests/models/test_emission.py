@@ -55,7 +55,7 @@ def test_value_and_every_gradient_equal_the_plain_softmax(dtype, tolerance, p, e
 
 @pytest.mark.parametrize("block", [3, None])
 @pytest.mark.usefixtures("cores")
-def test_states_of_their_own_are_as_good_as_each_sentence_alone(block):
+def test_separate_states_equal_each_sentence_alone(block):
     states, weight, bias = random_layer(4, 3, 17, torch.float64)
     own = torch.stack([states.detach(), -2 * states.detach()]).requires_grad_()
     word_ids = torch.tensor([[3, 3, 0], [16, 5, 3]])
@@ -101,7 +101,7 @@ def test_large_logits_do_not_overflow():
 
 
 @pytest.mark.usefixtures("cores")
-def test_the_same_numbers_twice_are_the_same_bits():
+def test_repeated_computations_give_the_same_bits():
     layer = random_layer(6, 8, 501, torch.float32)
     word_ids = torch.randint(501, (4, 9), generator=torch.Generator().manual_seed(0))
 

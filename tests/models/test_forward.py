@@ -272,7 +272,7 @@ def test_the_gain_multiplies_temperatures_where_there_are_any(case: str, names: 
         torch.testing.assert_close(strong[name].exp(), 3 * value.exp() if name in names else value.exp())
 
 
-def test_temperatures_begin_as_published() -> None:
+def test_initial_temperatures_are_those_published() -> None:
     torch.manual_seed(0)
     grammar = made("tn-pcfg, unit rows").__class__(N, P, D, WORDS, unit_rows=True)
     for layer, expected in ((grammar.start[-1], 2.0), (grammar.left[-1], 12.5), (grammar.word_layer, 9.0)):

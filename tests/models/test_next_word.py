@@ -208,7 +208,7 @@ def test_a_run_is_resumed_saved_loaded_and_scored(family, treebank, tmp_path):
 
 
 @every_reader
-def test_what_needs_a_grammar_says_so(family):
+def test_commands_that_need_a_grammar_are_refused(family):
     parser = ramify.fit([["a", "b", "c"]] * 8, model=family, epochs=1, **SMALL)
     for use in (
         lambda: next(parser.generate(1)),

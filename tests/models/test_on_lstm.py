@@ -51,7 +51,7 @@ def slow_layer(state, prefix, inputs, chunk):
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 6])
-def test_a_layer_is_its_equations(chunk):
+def test_a_layer_follows_its_equations(chunk):
     torch.manual_seed(1)
     layer = OrderedLayer(4, 6, chunk).double()
     with torch.no_grad():
@@ -67,7 +67,7 @@ def test_a_layer_is_its_equations(chunk):
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @torch.no_grad()
-def test_the_model_is_its_equations(layers):
+def test_the_model_follows_its_equations(layers):
     """The start symbol is read first, and the second layer, or the only one, has the distances."""
     model = made("on-lstm", layers=layers)
     state = model.state_dict()

@@ -76,7 +76,7 @@ def slow_read(state, inputs):
 
 @pytest.mark.parametrize("spread", [0.3, 1.0, 4.0])
 @torch.no_grad()
-def test_the_model_is_its_equations(spread):
+def test_the_model_follows_its_equations(spread):
     """With more words than slots, and distances so close or far that gates are open, closed and in between."""
     model = made("prpn", width=20)
     with torch.no_grad():

@@ -137,7 +137,7 @@ def test_the_largest_of_each_distribution_is_zero(models):
         ("nbl-pcfg", {"rank": 3}, "depend on head words"),
     ],
 )
-def test_others_are_refused(family, options, reason):
+def test_other_models_are_refused(family, options, reason):
     words = Vocabulary(["<unk>", "a", "dog"])
     parser = Parser(FAMILIES[family](nonterminals=2, preterminals=3, words=3, **options), words)
     parser.description = {}
@@ -145,7 +145,7 @@ def test_others_are_refused(family, options, reason):
         compress(parser)
 
 
-def test_so_is_a_file_of_rules(models):
+def test_a_file_of_rules_is_refused(models):
     first = ramify.load(models / "tn-pcfg")
     first.description = None
     with pytest.raises(RamifyError, match="Only a trained model"):
@@ -196,7 +196,7 @@ def test_improbable_words_stay_finite():
     assert all(bool(table.isfinite().all()) for table in tables.values())
 
 
-def test_the_command_reports_size_and_likeness(models, tmp_path):
+def test_the_command_reports_size_and_differences(models, tmp_path):
     out = tmp_path / "small"
     found = command("compress", "-m", models / "tn-pcfg", "--out", out)
     assert found.returncode == 0

@@ -144,7 +144,7 @@ def test_the_average_keeps_out_spans_that_no_member_has():
     assert len(found[1]) == 3
 
 
-def test_the_probability_stands_under_a_drawn_tree(model):
+def test_the_probability_is_below_a_drawn_tree(model):
     result = command(
         "parse", "-m", model, "--constraints", "inline", "--format", "pretty", given="it [saw it]\nit saw it\n"
     )

@@ -424,13 +424,13 @@ def test_a_mistake_is_one_sentence(place: Path, spoil: Callable[[Path], object],
     assert not (place / "out").exists()
 
 
-def test_a_pipe_in_place_of_a_part_is_refused_at_once(place: Path) -> None:
+def test_a_pipe_in_a_model_folder_is_refused_immediately(place: Path) -> None:
     (place / "model" / "vocab.txt").unlink()
     os.mkfifo(place / "model" / "vocab.txt")
     assert "is not a regular file" in ramify("parse", "-m", "model", "text").stderr
 
 
-def test_names_of_tensors_are_no_code(place: Path) -> None:
+def test_names_of_tensors_are_not_executed(place: Path) -> None:
     path = place / "model" / "model.safetensors"
     save_tensors(path, {**load_file(path), "../escape": torch.zeros(1)})
     assert "../escape is missing or has another shape" in ramify("parse", "-m", "model", "text").stderr

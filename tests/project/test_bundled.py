@@ -59,7 +59,7 @@ def test_bundled_models_are_small_and_attributed():
 
 
 @pytest.mark.slow
-def test_cards_tell_the_scores_that_the_models_have(data_folder):
+def test_cards_have_the_scores_of_the_models(data_folder):
     gold = bundle_model.whole_treebank(data_folder / bundle_model.TREEBANK)
     for name in bundled_models():
         written = json.loads((BUNDLED / name / bundle_model.SCORES).read_text())

@@ -34,7 +34,7 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_mutant_changes_its_symbol_alone(package: Path) -> None:
+def test_a_mutant_changes_only_its_symbol(package: Path) -> None:
     assert find(Mutant("A.f", "2", "3"), package).source.count("return 1 + 1") == 1
     assert find(Mutant("two:f", "2 + g", "3 + g"), package).source.startswith("SIZE = 2\n")
     assert "SIZE = 3" in find(Mutant("SIZE", "2", "3"), package).source

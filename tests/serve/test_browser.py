@@ -275,7 +275,7 @@ def test_the_list_is_a_tree_for_the_keyboard(page):
     expect(page.locator(".details h3")).to_be_focused()
 
 
-def test_two_systems_stand_side_by_side(context, address, parser, learnt):
+def test_two_systems_are_shown_side_by_side(context, address, parser, learnt):
     page = opened(context, address, single=False)
     ours, theirs = ({tuple(s) for s in p.analyse(SENTENCE).parse.spans.tolist()} for p in (parser, learnt))
     trees = page.locator("svg.tree")
@@ -480,7 +480,7 @@ def test_the_page_waits_for_the_models(browser, parser):
         thread.join(60)
 
 
-def test_a_server_that_is_gone_is_reported(browser, parser):
+def test_a_stopped_server_is_reported(browser, parser):
     server = make_server(ServedModels([ServedModel("brief", parser)]), LOOPBACK, Limits())
     with closing(open_socket("127.0.0.1", 0)) as bound:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)

@@ -53,7 +53,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return request.param, parser
 
 
-def test_there_is_a_model_of_every_family() -> None:
+def test_every_family_has_a_model() -> None:
     known = {json.loads((MODELS / name / "config.json").read_text(encoding="utf-8"))["model"] for name in NAMES}
     ours = {name for name, family in FAMILIES.items() if family.__module__.startswith("ramify.")}  # not those of tests
     assert known >= ours
@@ -105,7 +105,7 @@ def test_prose_is_split_as_it_was() -> None:
     assert found == paragraph["sentences"]
 
 
-def test_punctuation_learnt_from_trees_is_known_again() -> None:
+def test_punctuation_learnt_from_trees_is_loaded() -> None:
     parser = ramify.load(MODELS / "from-trees", "cpu")
     assert str(parser.word_rule) == "PU"
     assert parser.analyse("the stop saw -- , .").sentence.words == ("the", "saw", "--")

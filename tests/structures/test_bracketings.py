@@ -139,7 +139,7 @@ def test_samples_have_the_frequencies_of_the_trees():
 
 
 @pytest.mark.parametrize("span", [(0, 3), (1, 2)])
-def test_without_a_tree_there_is_none_to_give(span):
+def test_sentences_without_a_tree_give_none(span):
     forbidden = torch.zeros(2, 4, 4, dtype=torch.bool)
     forbidden[0, span[0], span[1]] = True
     trees = random_trees([3, 2]).forbid(forbidden)

@@ -135,7 +135,7 @@ def test_samples_come_as_often_as_they_are_probable(shape):
     assert chi_square < limit
 
 
-def test_an_edge_is_drawn_as_often_as_its_weight_asks_for():
+def test_edges_are_drawn_in_proportion_to_their_weights():
     """A thousand times the weight that the numbers have here makes no difference."""
     weights, draws = np.array([0.1, 0.0, 0.2, 0.7]), 5000
     with np.errstate(divide="ignore"):
@@ -208,7 +208,7 @@ def test_a_sentence_without_a_derivation_has_none():
     assert impossible.entropy()[0] == 0
 
 
-def test_a_tensor_too_large_to_be_written_out_is_refused(monkeypatch):
+def test_a_dense_tensor_that_is_too_large_is_refused(monkeypatch):
     rules = random_rules(3, 4, 5, [4])
     torch.testing.assert_close(inside(rules.dense()), inside(rules))
     monkeypatch.setattr("ramify.structures.low_rank.distribution.MOST_RULES", 100)

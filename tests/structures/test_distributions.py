@@ -141,7 +141,7 @@ def underflowing() -> PCFG:
     return pcfg.to(torch.float32)
 
 
-def test_what_underflows_is_recomputed_in_log_space():
+def test_underflow_is_recomputed_in_log_space():
     pcfg = underflowing()
     exact = pcfg.to(torch.float64).marginals("reference")
     found, _ = reliable_marginals(pcfg)

@@ -147,7 +147,7 @@ def test_a_batch_equals_its_sentences_one_by_one(engine):
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_what_stands_behind_a_sentence_does_not_matter(engine):
+def test_padding_does_not_matter(engine):
     rules = random_rules(3, 4, 5, lengths=[3, 5])
     words = rules.words.detach().clone()
     words[0, 3:] = torch.nan
@@ -179,7 +179,7 @@ def test_no_nan_at_length_200_with_extreme_logits(engine, shape):
 
 @pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("shape", [(3, 4, 7), (7, 4, 3), (3, 4, None)])
-def test_an_impossible_sentence_is_reported_and_harms_nobody(engine, shape):
+def test_an_impossible_sentence_is_reported_and_affects_no_other(engine, shape):
     rules = random_rules(*shape, lengths=[5, 4])
     words = rules.words.detach().clone()
     words[0, 2] = -torch.inf  # no preterminal has this word

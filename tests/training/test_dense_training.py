@@ -77,7 +77,7 @@ def test_scores_are_those_of_the_analysis(learnt):
 
 @pytest.mark.slow
 @every_family
-def test_a_stopped_run_goes_on_bit_for_bit(family, learnt, treebank, tmp_path):
+def test_a_stopped_run_resumes_bit_for_bit(family, learnt, treebank, tmp_path):
     def stop_soon(now):
         if now.sentences_done > 16:
             raise Stopped(2, "enough")
@@ -104,7 +104,7 @@ def test_the_curriculum_begins_with_short_sentences(treebank, tmp_path):
         assert seen[epoch].sentences_done == seen[epoch].sentences == expected
 
 
-def test_only_c_pcfg_has_a_curriculum_unless_it_is_asked_for():
+def test_only_c_pcfg_has_a_curriculum_by_default():
     assert load_settings(None, {"model": "c-pcfg"}).longest_in(3) == 32
     assert load_settings(None, {"model": "c-pcfg", "curriculum": 10}).longest_in(3) == 12
     assert load_settings(None, {"model": "n-pcfg"}).longest_in(3) is None
@@ -117,7 +117,7 @@ def test_a_curriculum_without_sentences_is_refused(tmp_path):
         ramify.train(tmp_path / "text", tmp_path / "run", curriculum=5, **SMALL)
 
 
-def test_settings_that_do_not_go_together_are_refused():
+def test_contradictory_settings_are_refused():
     with pytest.raises(RamifyError, match=r"td-pcfg .* compound"):
         Settings(model="td-pcfg", compound=True)
     with pytest.raises(RamifyError, match="curriculum is 1"):

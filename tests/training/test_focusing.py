@@ -62,7 +62,7 @@ def test_the_objective_is_the_logarithm_of_all_favoured_trees(family):
     assert found.tolist() == pytest.approx([each.item() for each in expected], abs=1e-9)
 
 
-def test_no_strength_is_ordinary_training_to_the_bit(folder, tmp_path):
+def test_strength_zero_is_ordinary_training_bit_for_bit(folder, tmp_path):
     ramify.train(folder / "text.txt", tmp_path / "plain", **SMALL)
     ramify.train(folder / "text.txt", tmp_path / "zero", teachers=[folder / "left.trees"], focus=0.0, **SMALL)
     plain, zero = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("plain", "zero"))
@@ -205,7 +205,7 @@ def test_the_strength_of_each_epoch_reaches_the_model(folder, monkeypatch):
     assert set(seen) == {1.0, 0.0}
 
 
-def test_sentences_left_out_by_a_curriculum_keep_their_own_scores(folder, monkeypatch):
+def test_sentences_left_out_by_a_curriculum_keep_their_scores(folder, monkeypatch):
     """With short sentences alone, places in the epoch are not places in the corpus."""
     seen = []
     objective = FAMILIES["tn-pcfg"].objective
@@ -229,7 +229,7 @@ def of_tree(length: int, spans: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bonus", [0.0, 2.0, -2.0])
-def test_an_average_teaches_its_own_trees_with_the_bonus(folder, bonus):
+def test_an_average_teaches_its_trees_with_the_bonus(folder, bonus):
     corpus = read_sentences(folder / "text.txt")
     teacher = ramify.load(folder / "teacher")
     teacher.branching = bonus
@@ -259,7 +259,7 @@ def test_progress_counts_the_sentences_of_every_teacher(folder):
         assert seen == [(done, total) for done in range(120, total + 1, 120)]
 
 
-def test_a_setting_of_earlier_versions_is_known(student):
+def test_a_setting_of_earlier_versions_is_accepted(student):
     settings = json.loads((student / "config.json").read_text())["settings"]
     assert recorded_settings(settings | {"focus_branching": 0.2}) == recorded_settings(settings)
 
@@ -285,7 +285,7 @@ def test_a_sentence_without_a_tree_is_named(folder):
         ({"focus_on": "leaves"}, "posteriors, trees, average"),
     ],
 )
-def test_what_cannot_be_is_refused(settings, message):
+def test_invalid_settings_are_refused(settings, message):
     with pytest.raises(RamifyError, match=message):
         ramify.fit(["a b c", "b c a"], **{**SMALL, **settings})
 

@@ -230,7 +230,7 @@ class Stubborn(Learner):
         """Nothing is learnt."""
 
 
-def test_what_cannot_be_divided_is_refused():
+def test_learners_that_cannot_be_divided_are_refused():
     learner = Stubborn([nn.Parameter(torch.zeros(1))], {})
     check_groups(learner, 1)
     with pytest.raises(RamifyError, match=r"Stubborn .* gradient_groups 1"):

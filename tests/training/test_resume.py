@@ -153,7 +153,7 @@ def test_the_command_line_stops_at_a_signal(text, tmp_path):
     ramify.train(text, out, resume=True, epochs=1 + len((out / "metrics.jsonl").read_text().splitlines()))
 
 
-def test_more_epochs_are_as_if_they_had_been_asked_for_at_once(text, uninterrupted, tmp_path):
+def test_more_epochs_give_the_same_model_as_one_longer_run(text, uninterrupted, tmp_path):
     out = tmp_path / "run"
     ramify.train(text, out, **{**SMALL, "epochs": 1})
     ramify.train(text, out, resume=True, epochs=3)
@@ -198,7 +198,7 @@ OTHERS = {
 FREE = {"epochs": 99, "patience": 99, "device": "cpu", "checkpoint_minutes": 9.0}
 
 
-def test_only_what_leaves_the_model_alone_may_be_changed_when_a_run_goes_on():
+def test_a_resumed_run_may_change_only_settings_that_do_not_affect_the_model():
     for name, value in OTHERS.items():
         with pytest.raises(RamifyError, match=name):
             load_settings(None, {name: value}, earlier=Settings())

@@ -65,7 +65,7 @@ class Recorded:
         return seen
 
 
-def test_every_epoch_has_all_sentences_in_an_order_of_its_own() -> None:
+def test_every_epoch_has_all_sentences_in_a_new_order() -> None:
     recorded, data, orders = Recorded(Settings(batch_size=2, seed=3)), sentences(), []
     for epoch in (1, 2, 3):
         recorded.run(epoch, data)
@@ -114,7 +114,7 @@ def test_the_curriculum_admits_one_word_more_each_epoch() -> None:
 
 
 @pytest.mark.parametrize("kind", ["compound", "dropout"])
-def test_every_batch_has_noise_of_its_own_which_follows_from_its_place(kind: str) -> None:
+def test_every_batch_has_separate_noise_that_follows_from_its_place(kind: str) -> None:
     settings = Settings(batch_size=2, dropout=0.3 if kind == "dropout" else 0.0)
     recorded, data = Recorded(settings, compound=kind == "compound"), sentences(10)
     recorded.run(1, data)
@@ -187,7 +187,7 @@ def test_the_best_epoch_so_far_is_kept_not_one_better_than_the_last(
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (9, 6)])
-def test_a_run_ends_after_so_many_epochs_without_a_better_one(
+def test_a_run_ends_after_patience_epochs_without_a_better_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: int, epochs: int
 ) -> None:
     perplexities = iter([50.0, 20.0, 30.0, 40.0, 60.0, 70.0])
@@ -207,7 +207,7 @@ def short_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_the_longest_length_is_for_training_sentences_alone(short_run: Path) -> None:
+def test_the_longest_length_applies_only_to_training_sentences(short_run: Path) -> None:
     data = json.loads((short_run / "config.json").read_text())["data"]
     assert data["train"]["sentences"] == 2
     assert data["train"]["dropped"] == {"under 2 words": 2, "over 4 words": 1}

@@ -117,7 +117,7 @@ def test_options_that_a_family_lacks_are_refused():
     assert load_settings(None, {"model": "hol-pcfg"}).learning_rate == 0.0025
 
 
-def test_dropout_that_cannot_be_is_refused():
+def test_invalid_dropout_is_refused():
     with pytest.raises(RamifyError, match="at least 0 and less than 1"):
         Settings(dropout=1.0)
     with pytest.raises(RamifyError, match="does not support dropout"):
@@ -150,7 +150,7 @@ def test_the_best_epoch_by_dev_likelihood_is_kept(text, tmp_path, monkeypatch):
     assert all(torch.equal(kept[name], value) for name, value in weights[1].items())
 
 
-def test_direct_parameters_train_too(text, tmp_path):
+def test_direct_parameters_can_be_trained(text, tmp_path):
     parser = ramify.train(text, tmp_path / "run", model="td-pcfg", **options_of("td-pcfg"))
     assert math.isfinite(next(parser.log_probabilities(["the dog saw a cat"])))
 
@@ -165,7 +165,7 @@ def test_batches_hold_every_sentence_once_and_one_length_each():
 
 @pytest.mark.parametrize("clip", [0.01, 1000.0])
 @pytest.mark.parametrize("cores", [1, 3])
-def test_a_step_is_torchs_own_adam_behind_torchs_own_clipping(clip, cores, monkeypatch):
+def test_a_step_equals_adam_after_clipping_in_torch(clip, cores, monkeypatch):
     """Whatever is done to make it fast."""
     monkeypatch.setattr(adam.threads, "SMALLEST_WORK", -1)
     monkeypatch.setattr(adam.threads, "available", lambda: cores)
@@ -198,7 +198,7 @@ def test_batches_can_be_measured_in_words():
         Settings(batch_tokens=0)
 
 
-def test_a_folder_with_something_in_it_is_refused_and_left_alone(text, tmp_path):
+def test_a_folder_that_is_not_empty_is_refused_and_not_changed(text, tmp_path):
     (tmp_path / "precious").write_text("mine")
     with pytest.raises(RamifyError, match="is not empty"):
         ramify.train(text, tmp_path, **SMALL)
@@ -303,7 +303,7 @@ def test_a_missing_or_damaged_part_of_a_model_is_named(model, tmp_path):
         ramify.load(model)
 
 
-def test_weights_that_do_not_fit_or_are_not_finite_are_refused(model):
+def test_weights_of_wrong_shape_or_not_finite_are_refused(model):
     path = model / "model.safetensors"
     state = load_file(path)
     save_file({**state, "head.0.weight": torch.zeros(3, 3)}, path)
@@ -352,7 +352,7 @@ def test_a_run_that_breaks_down_says_so_and_leaves_no_model(text, tmp_path):
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
-def test_a_refused_run_does_not_cost_the_old_one(text, tmp_path):
+def test_a_refused_run_keeps_the_old_one(text, tmp_path):
     ramify.train(text, tmp_path / "run", **SMALL)
     before = (tmp_path / "run" / "model.safetensors").read_bytes()
     for wrong in ({"embedding": 1_000_000}, {"seed": 10**30}, {"preterminals": "60"}, {"words": "PU"}):
