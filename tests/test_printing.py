@@ -1,4 +1,4 @@
-"""Words of strangers as they are shown: spelt as they are, and obeyed by nobody."""
+"""Untrusted words are shown with their spelling, without characters that a terminal would interpret."""
 
 from __future__ import annotations
 

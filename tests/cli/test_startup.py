@@ -1,4 +1,4 @@
-"""Commands load what they need, and refuse what is wrong before they load it."""
+"""Commands import only what they need, and report mistakes before they import it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ for arguments in {}:
 
 
 def loaded_by(code: str, cwd: Path | None = None) -> set[str]:
-    """The slow packages that a process has loaded after running some code."""
+    """The slow packages that a process has imported after running some code."""
     tell = f"print('loaded:', *(name for name in {SLOW_TO_IMPORT} if name in sys.modules))"
     return set(run(f"{code}\n{tell}", cwd).rpartition("loaded:")[2].split())
 
@@ -45,7 +45,7 @@ def run(code: str, cwd: Path | None = None) -> str:
 
 
 def loaded_by_commands(commands: list[list[str]], cwd: Path) -> set[str]:
-    """By several commands in one process, because importing torch takes seconds."""
+    """The packages imported by several commands in one process, because importing torch takes seconds."""
     return loaded_by(
         f"""
 from ramify.__main__ import main
@@ -96,7 +96,7 @@ REFUSALS = (
     (["parse", "-m", WHOLE, "--resume", "--decoder", "sample"], "resumed"),
     (["parse", "-m", WHOLE, "--wrong"], "--wrong"),
 )
-"""Mistakes, and a part of what is said about each"""
+"""Mistakes, and a part of the error for each"""
 
 
 def test_mistakes_are_reported_before_slow_imports(folder):
@@ -122,7 +122,7 @@ def test_many_sentences_and_files_need_compiled_loops(arguments, folder):
 
 @pytest.mark.parametrize("name", ["tn-pcfg", "n-pcfg", "sn-pcfg", "nbl-pcfg"])
 def test_few_sentences_have_the_same_trees_as_many(name):
-    """Few by the torch engine and plain loops, many by the compiled ones."""
+    """Few sentences use the torch engine and plain loops, many the compiled ones."""
     parser = ramify.load(MODELS / name)
     sentences = ["the dog saw a cat", "a cat", "dog", "the old cat in the garden saw the dog with a man"]
     with postpone_loops(FEW_WORDS):

@@ -1,4 +1,4 @@
-"""A result in parts is the result of the local engine, whatever happens on the way to it."""
+"""A result in parts equals that of the local engine, even after interruptions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def blockwise(file: Path, out: Path, *options: object, model: Path = MODEL) -> F
 
 
 def check(tmp_path: Path, file: Path, *options: object, suffix: str = "", model: Path = MODEL) -> Finished:
-    """The same bytes, the same report, and nothing else left."""
+    """The same bytes and the same report, without leftover files."""
     expected = tmp_path / f"expected{suffix}"
     alone = finished_locally(file, expected, *options, model=model)
     out = tmp_path / "new" / f"out{suffix}"
@@ -53,7 +53,7 @@ def check(tmp_path: Path, file: Path, *options: object, suffix: str = "", model:
 
 @pytest.mark.parametrize("options", ["", "--format json --posteriors", "--format spans", "--format conllu", "--best 2"])
 def test_text(tmp_path, text, in_process, options):
-    if "--best" in options:  # milliseconds for each sentence, so most lines are empty
+    if "--best" in options:  # which takes milliseconds per sentence, so most lines are empty
         lines = text.read_text().splitlines()
         text.write_text("".join(f"{'' if number % 8 else line}\n" for number, line in enumerate(lines)))
     result = check(tmp_path, text, *options.split())
@@ -187,7 +187,7 @@ def test_a_result_of_another_model_is_not_resumed(tmp_path, text, in_process, ch
 
 
 def test_parts_of_another_run_are_not_used(tmp_path, text, in_process):
-    """A worker of a run that was overwritten may still have been at work."""
+    """A worker of an overwritten run may still have been running."""
     out = tmp_path / "out.txt"
     parts = stopped_after_one(text, out, in_process, "--format", "spans")
     kept = {path.name: path.read_bytes() for path in parts.glob("part-00000*")}
@@ -224,7 +224,7 @@ def test_files_of_killed_workers_are_removed(tmp_path, text, in_process):
 
 
 def test_a_block_that_another_worker_finished_is_not_parsed_again(tmp_path, text, in_process):
-    """Ray gives a block out again if its worker dies, and that may be after its last act."""
+    """Ray hands out a block again if its worker dies, even if the block was already finished."""
     parts = stopped_after_one(text, tmp_path / "out.txt", in_process)
     missing = Parts.missing
     try:
@@ -390,7 +390,7 @@ def test_warnings_of_workers_are_shown_once(tmp_path):
 
 
 def test_a_block_that_kills_its_workers_is_an_error(tmp_path, text, in_process, monkeypatch):
-    """But not one whose workers were stopped with the run."""
+    """But not a block whose workers were stopped together with the run."""
 
     def killed(*_: object) -> None:
         raise MemoryError

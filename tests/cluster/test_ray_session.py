@@ -1,4 +1,4 @@
-"""What is said about a Ray that cannot be used, without Ray."""
+"""Errors for a Ray that cannot be used, without starting Ray."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_FOUND = ConnectionError(
 
 
 class Failing:
-    """Stands for the library."""
+    """Replaces the library."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error

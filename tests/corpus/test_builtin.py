@@ -1,4 +1,4 @@
-"""The built-in corpus is a fair exam, and the grammars behind it are sound."""
+"""The built-in corpus is a fair test, and its grammar is valid."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ambiguous_share(tagged_words: Sequence[tuple[str, str]]) -> float:
 
 @pytest.mark.parametrize(("tag", "exponent"), [("DTS", 1.2), ("NN", 1.4), ("IN", 1.2)])
 def test_word_frequencies_of_a_tag_follow_the_lexicon(tag: str, exponent: float) -> None:
-    """As `lexicon.txt` says it of these tags: proportional to 1 / rank ^ exponent."""
+    """Frequencies as in `lexicon.txt`: proportional to 1 / rank ^ exponent."""
     found = [probability for name, _, probability in builtin_grammar().lexical if name == tag]
     total = sum(rank**-exponent for rank in range(1, len(found) + 1))
     assert found == pytest.approx([rank**-exponent / total for rank in range(1, len(found) + 1)])

@@ -137,7 +137,7 @@ def test_nothing_is_removed_from_plain_text() -> None:
         ("1,,2", "N,,N"),
         ("5N", "Nn"),
         ("É", "é"),
-        ("J\u030c", "\u01f0"),  # only the small letter has a character of its own with the mark
+        ("J\u030c", "\u01f0"),  # only the small letter has a precomposed character with the mark
         ("٣", "٣"),
     ],
 )

@@ -1,4 +1,4 @@
-"""CoNLL-U: what counts as a token, as punctuation and as a head, and what is said about damaged files."""
+"""CoNLL-U: tokens, punctuation, heads, and errors in damaged files."""
 
 from __future__ import annotations
 

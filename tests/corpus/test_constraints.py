@@ -1,4 +1,4 @@
-"""Spans that must or must not be constituents: how they are written, read, checked and turned into forbidden spans."""
+"""Spans that must or must not be constituents: reading, writing, checking, and conversion to forbidden spans."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ WORDS = st.lists(st.text(st.sampled_from("ab[]{}\\"), min_size=1, max_size=3), m
 
 @given(words=WORDS, data=st.data())
 def test_inline_constraints_are_read_back(words, data):
-    """Escaped words with brackets around some of them: the tokens are the words, the spans those bracketed."""
+    """Escaped words with brackets around some of them: the words are the tokens, the bracketed words the spans."""
     i = data.draw(st.integers(0, len(words) - 1))
     j = data.draw(st.integers(i + 1, len(words)))
     # A backslash of the text right before a bracket would escape it, so a space keeps them apart.

@@ -81,7 +81,7 @@ def test_tokenised_text_does_not_change(name: str, data_folder: Path) -> None:
 @pytest.mark.parametrize("unit", ["’", "a.", "''", "a'", ".", "1,", "a,", '"', "$"])
 def test_time_is_linear_in_the_length(unit: str) -> None:
     text = unit * 100_000 + "a"
-    assert penn_tokens(text)[-1][1] == len(text)  # minutes if it grew with the square
+    assert penn_tokens(text)[-1][1] == len(text)  # would take minutes if it were quadratic
 
 
 def test_currency_signs_are_not_words() -> None:

@@ -1,4 +1,4 @@
-"""Raw text: every token that comes in comes out, and is where it was."""
+"""Raw text: every token is kept, at its place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 
 
 def covers(sentence: Sentence) -> None:
-    """Tokens in order, not overlapping, nothing but white space between them."""
+    """Tokens are in order and do not overlap, with only white space between them."""
     end = 0
     for start, stop in sentence.offsets:
         assert end <= start < stop
@@ -137,7 +137,7 @@ def test_splitting_loses_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("end", [".\n", ",\n"])
 def test_a_paragraph_without_end_is_held_in_parts_alone(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-    """Also where a part ends within a sentence, as it nearly always does."""
+    """Also if a part ends within a sentence, which is the usual case."""
     begun = [f"This is sentence {i} of" for i in range(200)]
     lines = [line for text in begun for line in (f"{text}\n", "very\n", f"many{end}", "and so on.\n")]
     whole = list(split_prose(lines, Splitter()))

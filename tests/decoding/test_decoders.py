@@ -1,4 +1,4 @@
-"""Decoders as a person chooses them, and NLTK's parsers as judges."""
+"""Decoders by name, compared with NLTK's parsers."""
 
 from __future__ import annotations
 

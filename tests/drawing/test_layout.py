@@ -1,4 +1,4 @@
-"""Where nodes stand: properties that hold for every tree."""
+"""Positions of nodes: properties that hold for every tree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def overlap(one: Box, other: Box) -> bool:
 
 
 def along(placed: Placed, box: Box) -> float:
-    """The place of a node in the order of reading."""
+    """The place of a node in reading order."""
     if placed.layout == "vertical":
         return box.y
     return -box.x if placed.tree.right_to_left else box.x

@@ -1,4 +1,4 @@
-"""What is drawn of a parse: roots, tags, posteriors, heads."""
+"""The nodes of a parse to draw: roots, tags, posteriors, heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SVG, pages, charts: well-formed whatever the text, and true to the numbers."""
+"""SVG, pages, charts: well-formed for any text, with the right numbers."""
 
 from __future__ import annotations
 
@@ -147,13 +147,13 @@ def test_directions_of_texts():
         found = {text.text: text for text in read(analysis.as_svg(layout)).iter(f"{SVG}text")}
         assert [found[word].get("direction") for word in words] == ["rtl", None, "rtl", "rtl"]
         assert found["NP"].get("direction") is None
-    # Left ends are aligned, which is the end of one kind of text and the start of the other.
+    # Left ends are aligned: the start of left-to-right text, the end of right-to-left text.
     assert [found[word].get("text-anchor") for word in words] == ["end", "start", "end", "end"]
     assert len({found[word].get("x") for word in words}) == 1
     page = "\n".join(html_document([analysis]))
     assert '<bdi dir="rtl">' in page
     assert '<div class="wide" tabindex="0" dir="rtl">' in page
-    # A text without a direction would take that of the page around the picture, and its ends would change places.
+    # Text without a direction would inherit that of the page around the picture, and its ends would be swapped.
     assert page.count('direction="ltr" role="img"') == page.count("<svg xmlns=") == 2
 
 

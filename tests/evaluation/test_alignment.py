@@ -43,11 +43,11 @@ RIGHT = [(0, 5), (1, 5), (2, 5), (3, 5)]
 @pytest.mark.parametrize(
     "lines",
     [
-        # labelled, words alone, only the sentences that are scored
+        # labelled, only words, only the sentences that are scored
         ["(A (T the) (A (T dog) (A (T saw) (A (T 1,200) (T cats)))))", "(A (T he) (T does))"],
         # the same for every sentence with words, blank lines between them
         ["(A (T the) (A (T dog) (A (T saw) (A (T 1,200) (T cats)))))", "(TOP (T yes))", "", "(A (T he) (T does))"],
-        # brackets alone, numbers normalised, unknown words
+        # only brackets, numbers normalised, unknown words
         ["(the (<unk> (saw (N cats))))", "(he does)"],
         ["( ( the ( dog ( saw ( N cats ) ) ) ) )", "(Yes)", "(he does)"],
         # with all punctuation, other spellings of brackets, tags unknown
@@ -55,7 +55,7 @@ RIGHT = [(0, 5), (1, 5), (2, 5), (3, 5)]
             "(S (_ THE) (A (_ dog) (_ ,) (A (_ saw) (A (_ N) (_ cats)))) (_ .))",
             "(_ Yes)", "(_ .)", "(S (_ He) (P (_ -lrb-) (_ does) (_ -RRB-)) (_ --) (_ .))",
         ],
-        # with some of the punctuation, and some that gold has not
+        # with some of the punctuation, and some that gold does not have
         ["(the (dog (saw ((N !) cats))))", "(he (does .))"],
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Unknown words: how likely text is when the vocabulary lacks some of it, against brute force."""
+"""Unknown words: the likelihood of text with words outside the vocabulary, compared with brute force."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_open_place_sums_over_all_words(family: str, sentence: list[int]) -> 
     choices = [range(len(WORDS)) if word == 0 else [word] for word in sentence]
     fillings = [np.array(filling) for filling in product(*choices)]
     expected = np.logaddexp.reduce(log_probabilities(grammar, fillings)[0])
-    # Beside a longer sentence, so that there is padding, which also has the number of the unknown word.
+    # In a batch with a longer sentence, so there is padding, which also has the number of the unknown word.
     found, _ = log_probabilities(grammar, [np.array(sentence), np.array([1, 0, 2, 3, 3, 1])], unknown_open=True)
     assert found[0] == pytest.approx(expected, abs=1e-5)
 
@@ -95,7 +95,7 @@ def test_without_a_spelling_model_there_is_no_perplexity_with_spelling(parser: P
 
 
 def test_the_event_does_not_depend_on_the_vocabulary() -> None:
-    """A word that is known, or is <unk> and spelt: where both cost the same, so does the sentence."""
+    """A known word, and <unk> with its spelling: if both have the same probability, so has the sentence."""
     spelling = Spelling.learnt_from(["dog"])
     likelihoods = []
     for unknown in (0, 1):

@@ -1,4 +1,4 @@
-"""What nonterminals are, counted by hand."""
+"""Descriptions of nonterminals, counted by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_first_and_last_words_and_typical_constituents():
     found = count_induced(PREDICTED).phrases["NT-1"]
     assert found.first_words == {"the": 2, "N": 1}
     assert found.last_words == {"dog": 1, "cat": 1, "bones": 1}
-    # All stand once; those that begin with the usual word come first, the shorter and then the alphabet after that.
+    # All occur once; those with the most common first word come first, then shorter ones, then in alphabetical order.
     assert found.typical() == [("The dog", 1), ("the cat", 1), ("N bones", 1)]
     assert found.typical(1) == [("The dog", 1)]
 
@@ -59,7 +59,7 @@ def test_numbers_are_one_phrase_and_long_phrases_are_not_shown():
 
 
 def test_alignment_counted_by_hand():
-    """Shared but for whole sentences: The dog, ate 3 bones, 3 bones; the cat, 12 bones."""
+    """Shared constituents except whole sentences: The dog, ate 3 bones, 3 bones; the cat, 12 bones."""
     found = count_induced(PREDICTED, GOLD)
     assert found.alignment == {"NP": {"NT-1": 3, "NT-3": 1}, "VP": {"NT-2": 1}}
     assert list(found.alignment) == ["NP", "VP"]

@@ -42,7 +42,7 @@ def test_an_evaluation_reports_the_use_of_symbols():
     )
     parses = list(read_brackets(["(NT-1 (NT-2 (T-1 the) (T-2 dog)) (NT-9 (T-2 barks)))"], "ours"))
     found = score(gold, Prediction("ours", parses))
-    assert (found.nonterminals_used.items, found.nonterminals_used.used) == (2, 2)  # one word is no constituent
+    assert (found.nonterminals_used.items, found.nonterminals_used.used) == (2, 2)  # one word is not a constituent
     assert (found.preterminals_used.items, found.preterminals_used.used) == (3, 2)
     bare = score(gold, Prediction("bare", list(read_brackets(["( (_ the) ( (_ dog) (_ barks)))"], "bare"))))
     assert bare.nonterminals_used is None

@@ -1,4 +1,4 @@
-"""The k best trees, their probabilities judged by counting all trees."""
+"""The k best trees, with probabilities compared with the enumeration of all trees."""
 
 from __future__ import annotations
 

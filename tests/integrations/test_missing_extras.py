@@ -1,4 +1,4 @@
-"""Without an extra its tests are left out with one line, and what needs it says how to install it."""
+"""Without an extra, its tests are deselected with one line, and commands that need it say how to install it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ COMMANDS = (
 
 
 def test_commands_that_need_an_extra_say_what_to_install(tmp_path):
-    """One process tries all the commands, because starting one takes seconds."""
+    """One process runs all commands, because starting a process takes seconds."""
     (tmp_path / "IN.txt").write_text("a dog\n")
     commands = [
         [str(tmp_path / word) if word.startswith(("IN", "OUT")) else word for word in words] for words, _ in COMMANDS

@@ -1,4 +1,4 @@
-"""Parquet in and out, whole or not at all, in the types that came in."""
+"""Parquet input and output: complete files only, with unchanged types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ramify in a pipeline of spaCy: what is added to docs, how they travel, and how the pipeline is saved."""
+"""ramify in a pipeline of spaCy: attributes of docs, saving and sending docs, and saving the pipeline."""
 
 from __future__ import annotations
 

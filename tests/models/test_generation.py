@@ -1,4 +1,4 @@
-"""Sentences come out of a grammar as often as they are probable in it."""
+"""Sentences are drawn from a grammar in proportion to their probabilities."""
 
 from __future__ import annotations
 

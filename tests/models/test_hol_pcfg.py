@@ -14,7 +14,7 @@ from tests.structures.random_rules import inside
 
 
 def coefficients(vectors: Tensor) -> Tensor:
-    """Fourier coefficients (..., e) by their definition."""
+    """Fourier coefficients (..., e) by definition."""
     e = vectors.shape[-1]
     angles = torch.outer(torch.arange(e), torch.arange(e)) * (2 * math.pi / e)
     waves = torch.complex(angles.cos(), -angles.sin()).to(torch.complex128)

@@ -1,4 +1,4 @@
-"""Lexicalised families: networks against a forward pass in plain torch from the state dict, sums, samples, learning."""
+"""Lexicalised families: networks compared with a forward pass in plain torch, sums, samples, learning."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def made(family: str, words: int = WORDS, scale: float = 0.5, **sizes: float) ->
         arguments.setdefault("rank", R)
     torch.manual_seed(len(family))
     grammar = FAMILIES[family](**arguments).double()
-    with torch.no_grad():  # weights large enough that a ReLU left out or in shows
+    with torch.no_grad():  # weights large enough that a missing or additional ReLU makes a difference
         for parameter in grammar.parameters():
             parameter += scale * torch.randn_like(parameter)
     return grammar
 
 
 class Plain:
-    """The forward pass from a state dict, with nothing shared between words or symbols."""
+    """The forward pass from a state dict, computed separately for all words and symbols."""
 
     def __init__(self, state: dict[str, Tensor]) -> None:
         self.state = state

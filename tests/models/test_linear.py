@@ -1,4 +1,4 @@
-"""Linear layers by compiled loops against torch's: values and every gradient."""
+"""Linear layers with compiled loops compared with those of torch: values and every gradient."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_the_objective_is_the_product_of_all_steps(family):
 @every_reader
 @torch.no_grad()
 def test_probabilities_of_all_sentences_sum_to_one(family):
-    """Those of up to three words, and the probability that a sentence has not ended by then."""
+    """The probabilities of all sentences of up to three words, and that of a longer sentence."""
     model = made(family, words=2)
     ended = sum(
         float(model.objective(torch.tensor([[*words, 0]]), torch.tensor([n])).exp())

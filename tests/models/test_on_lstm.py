@@ -1,4 +1,4 @@
-"""ON-LSTM against its equations, one unit at a time."""
+"""ON-LSTM compared with its equations, one unit at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sigmoid(x):
 
 
 def cumax(logits):
-    """The running total of a softmax."""
+    """The cumulative sum of a softmax."""
     weights = [exp(x - max(logits)) for x in logits]
     return [sum(weights[: k + 1]) / sum(weights) for k in range(len(weights))]
 

@@ -1,4 +1,4 @@
-"""Rules and words by their strength, against the whole tables."""
+"""The most probable rules and words, compared with the whole tables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def grammar(request: pytest.FixtureRequest) -> Grammar:
 
 
 def tensor_of(grammar: Grammar) -> torch.Tensor:
-    """(n, m, m) every rule's probability, by the table of everything."""
+    """(n, m, m) the probabilities of all rules, from the whole table."""
     shared = grammar.tabulated().rules()
     if isinstance(shared, DenseRules):
         return shared.binary.exp()
@@ -124,7 +124,7 @@ def test_weights_of_children(grammar):
     n=st.integers(1, 30), p=st.integers(1, 30), d=st.integers(1, 9), spread=st.floats(0, 20), seed=st.integers(0, 10**6)
 )
 def test_rules_that_are_skipped_are_not_stronger(n, p, d, spread, seed):
-    """The flatter the rules the more must be looked at, and the sharper the less."""
+    """Flat rules need more comparisons, sharp ones fewer."""
     torch.manual_seed(seed)
     grammar = TDPCFG(n, p, d, 3)
     with torch.no_grad():
@@ -167,7 +167,7 @@ def test_expected_uses_computed_by_hand():
     assert uses.preterminals.tolist() == pytest.approx([3, 3])
 
 
-@pytest.mark.parametrize("share", [0.499999, 0.5, 0.6])  # the first goes on for 500,000 words, or rounding says so
+@pytest.mark.parametrize("share", [0.499999, 0.5, 0.6])  # the first has 500,000 words, or is infinite after rounding
 def test_infinite_derivations_have_no_expected_uses(share):
     rules = f"S -> S S [{share}] | A B [{1 - share}]\nA -> 'a' [1.0]\nB -> 'b' [1.0]"
     assert parser_of(rules).rules.expected_uses() is None
@@ -190,7 +190,7 @@ def test_rarely_reached_symbols_must_have_finite_derivations():
 
 
 def test_unreachable_symbols_do_not_count():
-    # X goes on for ever, but no sentence has one.
+    # X has infinite derivations, but no sentence contains it.
     rules = "S -> A B [1.0]\nX -> X X [0.9] | A B [0.1]\nA -> 'a' [1.0]\nB -> 'b' [1.0]"
     uses = parser_of(rules).rules.expected_uses()
     assert uses is not None

@@ -1,4 +1,4 @@
-"""Heads from a model to a score: punctuation, CoNLL-U as output, accuracy beside chains, errors."""
+"""Heads from a model to a score: punctuation, CoNLL-U output, accuracy and that of chains, errors."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class Chains(Model):
         for b, length in enumerate(lengths.tolist()):
             for i in range(length):
                 spans[b, i, i + 1] = spans[b, i, length] = 1
-                # Posteriors of 0.6 and 0.4, so that a decoder has something to decide.
+                # Posteriors of 0.6 and 0.4, so that the decoder has a choice.
                 arcs[b, (i + 2) % (length + 1), i], arcs[b, i, i] = 0.6, 0.4
         return Marginals(torch.zeros(B), spans, arcs=arcs)
 

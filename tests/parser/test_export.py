@@ -1,4 +1,4 @@
-"""Grammars out to NLTK and rule files, and back."""
+"""Export of grammars to NLTK and to rule files, and reading them back."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_fewest_rules_that_keep_the_mass_are_kept(mass):
 
 
 def test_every_word_can_be_derived_however_little_is_kept():
-    """Only one rule of each symbol is left, and the words of preterminals that it does not use go to others."""
+    """Only one rule of each symbol is left, and words of unused preterminals are assigned to others."""
     parser = parser_of("n-pcfg")
     grammar, left_out = export(parser, 1e-9)
     assert len(grammar.binary) == len(parser.labels)

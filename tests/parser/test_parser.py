@@ -162,7 +162,7 @@ def test_unknown_words_are_all_treated_alike(parser):
 
 
 def test_underflowing_sentences_are_recomputed_in_log_space():
-    """A word far less probable than float32 can hold still leaves the sentence possible."""
+    """A word with a probability far below the range of float32 does not make the sentence impossible."""
     torch.manual_seed(0)
     grammar = TDPCFG(2, 2, 3, 4)
     with torch.no_grad():
@@ -211,7 +211,7 @@ def test_partly_underflowing_sentences_are_recomputed_in_log_space(rank, sharpne
 
 
 def test_rounding_is_not_mistaken_for_underflow(parser):
-    """Posteriors are at most 1, though rounding in float32 gives a little more."""
+    """Posteriors are at most 1, although float32 rounding gives slightly more."""
     words = np.random.default_rng(0).choice(WORDS[1:], 200).tolist()
     for analysis in parser.analyse_many([words, words[:50]]):
         assert not analysis.in_log_space

@@ -1,4 +1,4 @@
-"""Windows are parsed ahead in threads: same results, same order, nothing held back, errors where they belong."""
+"""Windows are parsed ahead in threads: same results, same order, no delays, errors at their places."""
 
 from __future__ import annotations
 

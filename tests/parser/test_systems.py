@@ -1,4 +1,4 @@
-"""Several systems in one table, as the command line is used; in this process, since starting another takes seconds."""
+"""Several systems in one table, on the command line within this process, because starting another takes seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes in comes out: every token, in its place, in a tree without gaps."""
+"""Every token of the input is in the output, in its place, in a tree without gaps."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_parsing_resumes_where_it_stopped(model: Path, tmp_path: Path, form: str
 
 
 def test_incomplete_lines_after_a_crash_are_removed(model: Path, tmp_path: Path) -> None:
-    """A machine that lost its power may leave zeros, more than what is still to be written."""
+    """A power cut may leave zeros, possibly more than the remaining output."""
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("the dog saw the cats .\n" * 30)
     whole = ramify("parse", "-m", model, text).stdout
@@ -169,7 +169,7 @@ def test_incomplete_lines_after_a_crash_are_removed(model: Path, tmp_path: Path)
 
 
 def begun(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
-    """What a run leaves that ended behind two windows of sentences."""
+    """The files of a run that ended after two windows of sentences."""
     (folder / "broken").write_bytes(b"the dog sleeps\n" * 2048 + b"\xff\n")
     result = ramify("parse", "-m", model, folder / "broken", "--out", folder / "out", *options)
     assert "line 2049: this is not UTF-8" in result.stderr

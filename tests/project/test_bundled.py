@@ -1,4 +1,4 @@
-"""The models in the package: what their cards say is so, and how a trained model gets there."""
+"""The bundled models: the statements of their cards are true, and trained models can be added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package is extended from outside: a distribution, a family on it, and a distribution in somebody's own loss."""
+"""Extending the package from outside: a distribution, a family that uses it, and a distribution in a custom loss."""
 
 from __future__ import annotations
 

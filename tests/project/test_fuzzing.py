@@ -1,4 +1,4 @@
-"""Every reader against any bytes; `fuzz/fuzz_readers.py` does the same for as long as one likes."""
+"""Every reader with arbitrary bytes; `fuzz/fuzz_readers.py` does the same without a time limit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The table of mutants fits the code: `make mutants` tries them, which takes far longer than other tests."""
+"""The tables of mutants match the code. `make mutants` tests the mutants, which takes far longer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_mutant_has_its_place_and_its_tests(group) -> None:
             assert place.source != (PACKAGE / place.file).read_text(encoding="utf-8")
         except TableError as error:
             wrong.append(str(error))
-    assert not wrong, "change the table with the code"
+    assert not wrong, "update the tables in tests/mutation/tables"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_mutant_changes_only_its_symbol(package: Path) -> None:
         (Mutant("h", "1", "2"), "no such symbol"),
         (Mutant("one:f", "1", "2"), "2 times"),
         (Mutant("one:f", "3", "2"), "0 times"),
-        (Mutant("A.f", "return", "return return"), "no Python"),
+        (Mutant("A.f", "return", "return return"), "not valid Python"),
     ],
 )
 def test_a_mutant_without_a_place_is_an_error_of_the_table(package: Path, mutant: Mutant, reason: str) -> None:

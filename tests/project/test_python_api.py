@@ -1,4 +1,4 @@
-"""The package as a Python programmer uses it: fit, call, pipe, save, tensors, span scores."""
+"""The Python API: fit, call, pipe, save, tensors, span scores."""
 
 from __future__ import annotations
 

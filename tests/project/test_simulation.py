@@ -1,4 +1,4 @@
-"""The simulated cluster against what can be computed by hand."""
+"""The simulated cluster compared with results computed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts that run at the same time against the same parts one after the other."""
+"""Parts that run at the same time compared with the same parts in sequence."""
 
 from __future__ import annotations
 

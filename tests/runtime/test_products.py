@@ -1,4 +1,4 @@
-"""Matrix products, sums of products and powers inside compiled loops, against numpy; rows to the last bit."""
+"""Matrix products, sums of products and powers in compiled loops compared with numpy; rows bit for bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of the API are those of the library, whoever asks at the same time."""
+"""Responses of the API equal the results of the library, also with concurrent requests."""
 
 from __future__ import annotations
 

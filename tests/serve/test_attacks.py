@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is the right one and the server lives."""
+"""For any request, the server gives the right response and keeps running."""
 
 from __future__ import annotations
 

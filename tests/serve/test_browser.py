@@ -52,7 +52,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Watched:
-    """What a page said and asked for."""
+    """The console messages and requests of a page."""
 
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""`ramify serve` as a command: what it refuses, and what it prints."""
+"""`ramify serve` as a command: errors and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One writer per folder or file; a lock ends with its process; links that others planted are not followed."""
+"""One writer per folder or file; a lock ends with its process; planted links are not followed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert counter.read_text() == "30"
-    # One that waited may have put its lock there before the maker of the folder could remove it.
+    # A waiting process may have put its lock there before the creator of the folder could remove it.
     folder = tmp_path / "folder"
     assert not folder.exists() or list(folder.iterdir()) == []
 

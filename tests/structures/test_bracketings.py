@@ -1,4 +1,4 @@
-"""The tree CRF judged by enumeration: values, posteriors and gradients of both engines, and single trees."""
+"""The tree CRF compared with enumeration: values, posteriors and gradients of both engines, and single trees."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_uniform_trees_are_counted_by_catalan_numbers(engine):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("sharpness", [1.0, 300.0])
 def test_the_compiled_engine_is_the_reference_on_longer_sentences(dtype, sharpness):
-    """However far the scores of trees are from each other."""
+    """Even if the scores of trees differ extremely."""
     trees = random_trees([23, 40, 9, 1, 31], sharpness=sharpness, forbidden=0.1, seed=1).to(dtype)
     trees = trees.replace(**{name: tensor.detach().requires_grad_() for name, tensor in trees.tensors().items()})
     exact = trees.to(torch.float64)

@@ -1,4 +1,4 @@
-"""Dense rules: the reference against enumeration of all trees, the fast paths against the reference."""
+"""Dense rules: the reference compared with enumeration of all trees, the fast paths with the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best, the k best, samples and the entropy against enumeration of all derivations."""
+"""The best, the k best, samples and the entropy compared with enumeration of all derivations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_best_and_the_k_best(n, p, kind):
         every = enumerated(rules, b)
         expected = np.log(sorted(every.values(), reverse=True)[:30])
         trees = [tree_of(d) for d in several[b]]
-        # Different trees can have the same rules, so compare what they are worth, not their order among equals.
+        # Different trees can have the same rules, so compare weights and not the order of equal trees.
         assert len(set(trees)) == len(trees)
         assert [d.log_weight for d in several[b]] == pytest.approx(expected)
         assert np.log([every[tree] for tree in trees]) == pytest.approx(expected)
@@ -122,7 +122,7 @@ def test_samples_come_as_often_as_they_are_probable(shape):
     total, draws = sum(every.values()), 4000
     forest, rng, same = rules.sentence(0).forest(SUM), np.random.default_rng(0), np.random.default_rng(0)
     drawn = [tree_of(walk(forest, sample_with(rng))) for _ in range(draws)]
-    # To make the forest anew for every draw would take most of the time; that is the same for as long as it is tried.
+    # Building the forest for every draw would take most of the time, and it does not change.
     assert drawn[:50] == [tree_of(rules.sample([same])[0]) for _ in range(50)]
     seen = Counter(drawn)
     assert seen.keys() <= every.keys()

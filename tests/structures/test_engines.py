@@ -1,4 +1,4 @@
-"""Every engine against the reference: values and every gradient, on ragged batches and odd shapes."""
+"""Every engine compared with the reference: values and every gradient, on ragged batches and odd shapes."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_batch_in_pieces_equals_the_reference(shape, lengths):
 
 @pytest.mark.parametrize("shape", [(6, 9, 11), (30, 60, 200), (7, 5, None)])
 def test_a_sentence_has_the_same_posteriors_in_every_batch(shape):
-    """To the last bit: what is parsed does not depend on the sentences around it, nor on how many cores there are."""
+    """Bit for bit: results do not depend on other sentences or on the number of cores."""
     n, p, d = shape
     lengths = [9, 4, 7, 12, 3, 12, 1]
     rules = random_rules(n, p, d or n, lengths, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""Lexicalised rules: the reference against enumeration of all their trees, the fast path against the reference."""
+"""Lexicalised rules: the reference compared with enumeration of all trees, the fast path with the reference."""
 
 from __future__ import annotations
 

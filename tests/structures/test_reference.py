@@ -1,4 +1,4 @@
-"""The log-space reference against enumeration of all trees."""
+"""The log-space reference compared with enumeration of all trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules without some of their symbols, against rules in which these have no probability."""
+"""Rules without some of their symbols, compared with rules in which these have no probability."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rules_of(kind: str) -> PCFG:
 
 
 def struck_out(rules: PCFG) -> PCFG:
-    """The same rules with the other symbols impossible, but all of them there."""
+    """The same rules with all symbols, but probability zero for the others."""
     children = torch.cat([KEPT[0], N + KEPT[1]])
     missing = torch.ones(N + P, dtype=torch.bool).index_fill(0, children, False)
 

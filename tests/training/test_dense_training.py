@@ -1,4 +1,4 @@
-"""Dense and compound families through the whole path: training, folder, parser, scores."""
+"""Whole runs of dense and compound families: training, folder, parser, scores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def treebank(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def learnt(treebank, tmp_path_factory):
-    """By the name of a family a folder and the parser left in it; each is trained once."""
+    """For the name of a family, a folder and its parser; each is trained once."""
 
     @cache
     def train(family):

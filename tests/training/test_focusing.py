@@ -1,4 +1,4 @@
-"""Training that follows what other parsers find."""
+"""Training focused on the trees of other parsers."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_teacher_that_collapsed_is_left_out_with_a_warning(folder, recwarn):
     for teachers in ([bad], [bad, trees], [bad, bad]):  # all that there are
         scores = scores_of_teachers(teachers, [corpus], "trees")
         assert scores.values.max() == len(teachers)
-    assert not recwarn.list  # after the first one, which was expected
+    assert not recwarn.list  # except the expected first one
 
 
 def test_scores_of_sentences_of_one_length_form_a_batch(tmp_path):
@@ -239,7 +239,7 @@ def test_an_average_teaches_its_trees_with_the_bonus(folder, bonus):
     for place, analysis in enumerate(ensemble.analyse_many([parse.words for parse in corpus.parses])):
         tree, scores = found.of([place])[0].numpy(), analysis.posteriors.copy()
         add_branching(scores, ensemble.branching)
-        # Trees may differ where their scores differ in the last digits only.
+        # Trees may differ if their scores differ only in the last digits.
         expected = scores[tuple(analysis.parse.spans.T)].sum()
         assert tree.sum() == len(analysis.parse.words) - 1
         assert (scores * tree).sum() == pytest.approx(expected, abs=1e-4)
@@ -314,7 +314,7 @@ def test_trees_are_found_by_their_words_in_any_order(tmp_path):
         return sorted(view.spans.tolist())
 
     assert spans("A", "dog", "barks") == [[0, 3], [1, 3]]  # the comma is left out
-    # A sentence that occurs several times gets its trees in turn, then the last of them.
+    # A repeated sentence gets its trees in order, then the last one.
     assert [spans("the", "dog", "barks")[0] for _ in range(4)] == [[0, 2], [0, 2], [0, 3], [0, 3]]
 
 

@@ -64,7 +64,7 @@ def test_models_without_span_scores_refuse_a_penalty() -> None:
 
 
 def test_a_trained_grammar_avoids_crossing_punctuation() -> None:
-    """Words in random order have no structure but the commas."""
+    """Words in random order, with commas as the only structure."""
     rng = np.random.default_rng(0)
     lines = []
     for _ in range(120):

@@ -1,4 +1,4 @@
-"""Which words become <unk>, and that a run says so."""
+"""Words that become <unk>, and how a run reports them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_words_seen_once_are_unknown_if_the_vocabulary_has_room_for_all(text: Pa
 def test_a_smaller_vocabulary_makes_unknown_words_without_it(text: Path, dev: Path) -> None:
     data = prepare(text, dev, Settings(vocabulary=9))
     assert (data.min_count, len(data.vocabulary)) == (1, 10)
-    assert prepare(text, dev, Settings(vocabulary=10)).min_count == 2  # exactly as many as there are
+    assert prepare(text, dev, Settings(vocabulary=10)).min_count == 2  # exactly the number of different words
 
 
 def test_text_with_unk_keeps_its_words(text: Path, dev: Path) -> None:
@@ -110,12 +110,12 @@ def test_train_notes_unknown_words_that_it_cannot_learn_from(text: Path, dev: Pa
 
 
 def as_before(folder: Path) -> None:
-    """What an earlier version would have left."""
+    """A folder as written by an earlier version."""
     config = json.loads((folder / "config.json").read_text())
     del config["settings"]["min_count"], config["unknown_words"]
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "spelling.json").unlink()
-    # Nor did the weights name the files beside them.
+    # The weights did not name the other files either.
     weights = load_file(folder / "model.safetensors")
     save_tensors(folder / "model.safetensors", weights)
 

@@ -1,4 +1,4 @@
-"""A run that was stopped, in whatever way, goes on as if it had not been."""
+"""An interrupted run gives the same result as an uninterrupted one, however it was stopped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def uninterrupted(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same(a: Path, b: Path) -> None:
-    """The model to the last byte, and metrics but for the time they took."""
+    """The same model byte for byte, and the same metrics except times."""
     assert (a / "model.safetensors").read_bytes() == (b / "model.safetensors").read_bytes()
     timed = ("seconds", "sentences_per_second")
     for mine, theirs in zip(*((f / "metrics.jsonl").read_text().splitlines() for f in (a, b)), strict=True):
@@ -251,7 +251,7 @@ def test_kills_at_any_moment_change_nothing(text, uninterrupted, tmp_path):
     command = [sys.executable, "-m", "ramify", "train", str(text), "--out", str(out), "--resume", *OPTIONS]
     for kill in range(6):
         process = subprocess.Popen([*command, "--checkpoint-minutes", "0"], stderr=subprocess.PIPE)
-        # Half of the kills wait until something is there, so that not all fall into the start of the program.
+        # Half of the kills wait until files exist, so that not all of them hit the start of the program.
         while kill % 2 and not (out / "checkpoint.safetensors").exists() and process.poll() is None:
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 2.0))

@@ -1,4 +1,4 @@
-"""What a run trains on, in which order, how fast, and which epoch it keeps; everything worked out by hand."""
+"""The sentences of a run, their order, the learning rate and the epoch that is kept, compared with results by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sentences(count: int = 24, seed: int = 0) -> list[np.ndarray]:
 
 
 class Recorded:
-    """Epochs of training with a note of every step: the words, the noise and the learning rate."""
+    """Epochs of training with a record of every step: the words, the noise and the learning rate."""
 
     def __init__(self, settings: Settings, compound: bool = False) -> None:
         torch.manual_seed(0)
@@ -55,7 +55,7 @@ class Recorded:
         self.grammar.with_cost = noted  # type: ignore[method-assign]
 
     def run(self, epoch: int, data: list[np.ndarray], batches: int = 0) -> list[Progress]:
-        """The rest of an epoch, behind so many of its batches."""
+        """The rest of an epoch after the given number of batches."""
         for notes in (self.words, self.noise, self.rates):
             notes.clear()
         seen: list[Progress] = []
@@ -83,7 +83,7 @@ def test_batches_of_all_lengths_are_mixed() -> None:
     data = [np.zeros(length, np.int64) for length in range(2, 12) for _ in range(40)]
     batches = equal_length_batches(data, 2, np.random.default_rng(0))
     lengths = [len(data[batch[0]]) for batch in batches]
-    # 200 batches: sorted by length there would be 9 changes of length, drawn at random about 180.
+    # 200 batches: sorted by length, there would be 9 changes of length; in random order, about 180.
     assert sum(a != b for a, b in pairwise(lengths)) > 120
 
 
@@ -144,7 +144,7 @@ def test_training_perplexity_counts_words_and_an_end_for_each_sentence() -> None
 
 
 class PlainDescent(Learner, torch.optim.SGD):
-    """Moves by the gradient itself."""
+    """Plain gradient steps."""
 
     def state_shapes(self, parameter):  # noqa: ARG002
         return {}
@@ -199,7 +199,7 @@ def test_a_run_ends_after_patience_epochs_without_a_better_one(
 
 @pytest.fixture(scope="module")
 def short_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trained on sentences of at most 4 words, of which there are two; the others have 7 and 1."""
+    """Training on sentences of at most 4 words: two sentences; the others have 7 and 1."""
     folder = tmp_path_factory.mktemp("lengths")
     (folder / "train").write_text("a b c d\nlonger longer longer e f e f\nc d a b\nalone\nalone\n")
     (folder / "dev").write_text("a b c d a b c d a b\na b c\nsingle\n")

@@ -166,7 +166,7 @@ def test_batches_hold_every_sentence_once_and_one_length_each():
 @pytest.mark.parametrize("clip", [0.01, 1000.0])
 @pytest.mark.parametrize("cores", [1, 3])
 def test_a_step_equals_adam_after_clipping_in_torch(clip, cores, monkeypatch):
-    """Whatever is done to make it fast."""
+    """The fast implementation equals torch's."""
     monkeypatch.setattr(adam.threads, "SMALLEST_WORK", -1)
     monkeypatch.setattr(adam.threads, "available", lambda: cores)
     torch.manual_seed(0)
@@ -190,7 +190,7 @@ def test_batches_can_be_measured_in_words():
     batches = equal_length_batches(sentences, 4, np.random.default_rng(0), batch_tokens=10)
     assert sorted(place for batch in batches for place in batch) == list(range(9))
     sizes = sorted((len(sentences[batch[0]]), len(batch)) for batch in batches)
-    assert sizes == [(2, 1), (3, 2), (3, 3), (5, 2), (12, 1)]  # a sentence longer than that is a batch of its own
+    assert sizes == [(2, 1), (3, 2), (3, 3), (5, 2), (12, 1)]  # a longer sentence is a separate batch
     assert Settings(batch_tokens=200).batch_tokens == 200
     with pytest.raises(RamifyError, match="batch_size and batch_tokens exclude each other"):
         Settings(batch_tokens=200, batch_size=16)
@@ -286,7 +286,7 @@ def trained(text, tmp_path_factory):
 
 @pytest.fixture
 def model(trained, tmp_path):
-    """A copy to be damaged."""
+    """A copy that the test damages."""
     return shutil.copytree(trained, tmp_path / "run")
 
 

@@ -1,4 +1,4 @@
-"""What a training run reports before its first step, on the way, and after its last step."""
+"""The reports of a training run before its first step, during training, and after its last step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces go, corrupt trees are skipped, and every tree is accounted for."""
+"""Traces are removed, corrupt trees are skipped, and every tree is counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder that is left: its rule for words, what is overwritten, what is refused."""
+"""The prepared folder: its rule for words, overwriting, errors."""
 
 from __future__ import annotations
 

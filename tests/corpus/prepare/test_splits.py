@@ -1,4 +1,4 @@
-"""Train, dev and test of treebanks without a split of their own."""
+"""Train, dev and test of treebanks without a standard split."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_folder_keeps_its_split_and_reports_unused_files(tmp_path):
     assert manifest_of(tmp_path / "out")["files_of_no_split"] == ["more.trees"]
     prepare_treebank("brackets", tmp_path / "in", tmp_path / "in" / "out", split="train=[mt]*s dev=v* test=test.*")
     assert words_of(tmp_path / "in" / "out", "train") == ["more.trees", "train.trees"]
-    # What was prepared below the source is no part of it.
+    # A folder prepared inside the source is not part of the source.
     prepare_treebank(
         "brackets", tmp_path / "in", tmp_path / "in" / "out", split="train=*train* dev=v* test=t*.mrg", overwrite=True
     )

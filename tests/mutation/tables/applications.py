@@ -17,7 +17,7 @@ GROUPS = (
                 "Plan._in_order",
                 "group.seeds[place : place + 1]",
                 "group.seeds[: place + 1]",
-                equivalent="runs come again, and whoever asks for them merges those of one name into the first",
+                equivalent="runs would be repeated, and callers merge runs of the same name",
             ),
             Mutant("Plan._in_order", "group.seeds[place : place + 1]", "group.seeds"),
             Mutant("DataSet.as_record", 'self.files["train"].parent.name', 'str(self.files["train"].parent)'),
