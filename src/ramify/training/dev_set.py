@@ -1,4 +1,4 @@
-"""The dev set after every epoch: which epoch is best, and when training ends."""
+"""Evaluation on the dev set after every epoch, the best epoch, and the end of training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ramify.training.settings import Settings
 
 
 def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
-    """Whether all epochs are done, or too many went by without a better one."""
+    """Whether all epochs are done, or `patience` epochs have passed without a better one."""
     if not records:
         return False
     last = records[-1]
@@ -29,16 +29,16 @@ def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
 
 
 def dev_measure(record: dict[str, Any]) -> float:
-    """What the best epoch has least of: the perplexity of the dev set or, without a likelihood, the loss."""
+    """The measure that the best epoch minimises: the perplexity of the dev set or, without a likelihood, the loss."""
     return float(record["dev_loss"] if record["dev_perplexity"] is None else record["dev_perplexity"])
 
 
 def judge(
     stored: StoredModel, data: Data, focus: SpanScores | None = None, on_sentence: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
-    """Perplexity or loss on the dev set, by which the epoch is chosen; F1 where there are trees is only reported.
+    """Perplexity or loss on the dev set, by which the epoch is chosen; F1 is only reported, if there are trees.
 
-    `focus` has the span scores of the training set and, for a model that needs them, those of the dev set after them.
+    `focus` has the span scores of the training set, followed by those of the dev set if the model needs them.
     """
     model = stored.model
     record: dict[str, Any] = {}
@@ -57,7 +57,7 @@ def judge(
 
 @torch.no_grad()
 def _loss(model: Model, sentences: Sequence[WordIds], focus: SpanScores | None, first: int | None) -> float:
-    """Minus the mean objective per sentence, with the span scores from the place `first` on if that is given."""
+    """Minus the mean objective per sentence, with the span scores from the place `first` on if it is given."""
     total = 0.0
     for places in memory_batches(model, list(map(len, sentences))):
         batch = pad([sentences[place] for place in places], model.device)

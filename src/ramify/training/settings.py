@@ -1,4 +1,4 @@
-"""Every setting of a training run, with its type and help; all of them are checked here.
+"""All settings of a training run, with types, help and checks.
 
 The command line is generated from this module, so it imports torch only when a grammar is built.
 """
@@ -23,21 +23,21 @@ from ramify.training.text_sizes import sizes_for_text
 PUNCTUATION = ("remove", "penn", "keep")
 FOCUS_ON = ("posteriors", "trees", "average")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
-"""Settings that a resumed run may change; any other change would make it another run."""
+"""Settings that a resumed run may change; any other change would change the result."""
 DEFAULT_BATCH = 8
 PUNCTUATION_PENALTY = 1.0
 """In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees-results.md)"""
 LARGEST = 1_000_000
-"""No count of symbols, words or sentences in a batch may be larger: a larger one is a typing mistake."""
+"""Maximum number of symbols, words or sentences in a batch: a larger number is a typing mistake."""
 MAX_BITS = 64
-"""Larger whole numbers are refused; Python cannot even print one of thousands of digits in an error."""
+"""Maximum size of whole numbers in bits; Python cannot print numbers of thousands of digits in an error."""
 
 
 @dataclass(frozen=True)
 class Settings(ModelOptions):
     """Options of the model and settings of the run.
 
-    Settings marked `by_text` follow the amount of text (`sizes_for_text`) unless you choose them.
+    Settings marked `by_text` depend on the amount of text (`sizes_for_text`) unless you set them.
     """
 
     model: str = setting("tn-pcfg", f"Model family: {', '.join(FAMILIES)}.")
@@ -103,7 +103,7 @@ class Settings(ModelOptions):
     checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints, from which a run can be resumed.")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto uses a GPU if available.")
     further_options: dict[str, Any] = field(default_factory=dict)
-    """Options that only a family from outside the package has, by name"""
+    """Options of families from outside the package, by name"""
 
     def __post_init__(self) -> None:
         _one_of("model", self.model, FAMILIES)
@@ -187,7 +187,7 @@ class Settings(ModelOptions):
         return self.nonterminals or max(1, p // 2), p, self.rank or (p if p > 200 else 200)
 
     def model_arguments(self, words: int) -> dict[str, Any]:
-        """What the model's constructor takes, with the defaults that follow from other options filled in."""
+        """The arguments of the model's constructor, including defaults that follow from other options."""
         family = FAMILIES[self.model]
         changed = {
             option.name: value
@@ -204,7 +204,7 @@ class Settings(ModelOptions):
         return self.punctuation_penalty
 
     def focus_in(self, epoch: int) -> float:
-        """The strength of the focus in an epoch of a run that has teachers."""
+        """The strength of the focus in an epoch of a run with teachers."""
         return (1.0 if self.focus is None else self.focus) * self.focus_decay ** (epoch - 1)
 
     def longest_in(self, epoch: int) -> int | None:
@@ -213,7 +213,7 @@ class Settings(ModelOptions):
 
 
 def _learns_trees_from_words(model: str) -> bool:
-    """Whether the objective of a family sums over trees with span scores, and not only those of its teachers."""
+    """Whether the objective of a family is a sum over trees with span scores, and not only over those of teachers."""
     return FAMILIES[model].takes_span_scores and not FAMILIES[model].needs_teachers
 
 
@@ -231,13 +231,13 @@ TYPES: dict[str, type] = {
     "str | None": str,
     "bool": bool,
 }
-"""The types that settings have, by their annotations."""
+"""The types of settings, by annotation."""
 KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
-"""These types in words, for errors."""
+"""Names of these types, for errors."""
 
 
 def named_settings() -> dict[str, Field[Any]]:
-    """The settings that can be given by name, each a single value."""
+    """The settings with a single value, which can be given by name."""
     return {each.name: each for each in fields(Settings) if str(each.type) in TYPES}
 
 
@@ -262,7 +262,7 @@ def presets() -> dict[str, Traversable]:
 
 
 def _from_toml(file: Path | Traversable) -> dict[str, Any]:
-    """What a TOML file sets, by name."""
+    """The settings in a TOML file, by name."""
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
@@ -288,7 +288,7 @@ def load_settings(
     replace all defaults and cannot be changed.
     """
     chosen: dict[str, tuple[Any, str]] = {}
-    """Value and where it comes from, by name"""
+    """Value and source, by name"""
     if preset is not None:
         _one_of("preset", preset, presets())
         chosen |= _sourced(_from_toml(presets()[preset]), f"preset {preset}")
@@ -308,11 +308,11 @@ def load_settings(
 
 
 def recorded_settings(record: dict[str, Any]) -> Settings:
-    """The settings of an earlier run from its config; settings added since have the value that was then in effect."""
+    """The settings of an earlier run from its config; settings added since then get the values of that time."""
     known = {"gradient_groups": 1, "punctuation_penalty": 0.0, "branching": 0.0, **record}
     known.pop("focus_branching", None)  # of earlier versions; the span scores that it changed are saved
     if known.get("batch_tokens") is not None:
-        known.pop("batch_size", None)  # which was recorded at its default
+        known.pop("batch_size", None)  # recorded with its default
     return load_settings(None, known)
 
 
@@ -327,7 +327,7 @@ def _family_defaults(chosen: dict[str, tuple[Any, str]], sentences: int | None) 
 
 
 def _sourced(values: dict[str, Any], source: str) -> dict[str, tuple[Any, str]]:
-    """Each value with where it comes from, of the type that its setting has."""
+    """Each value with its source, converted to the type of its setting."""
     known = named_settings()
     return {
         name: (_converted(known[name], value, source) if name in known else value, source)
