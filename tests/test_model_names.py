@@ -89,13 +89,13 @@ def test_every_command_takes_the_name(models, here):
 
 def test_a_folder_of_that_name_comes_first_and_a_note_says_so(models, here):
     shutil.copytree(models / "other", here / "en")
-    with pytest.warns(RamifyWarning, match="the model in .* is used, and not the bundled model"):
+    with pytest.warns(RamifyWarning, match="the model in .* is used instead of the bundled model"):
         assert resolve("en") == Path("en")
     assert resolve("en") == Path("en")  # reported only once
     model_names._note_hidden.cache_clear()
     found = command("parse", "-m", "en", given=SENTENCE)
     assert found.stdout == tree_of(models / "other")
-    assert found.stderr.count("not the bundled model") == 1
+    assert found.stderr.count("instead of the bundled model") == 1
 
 
 def test_a_file_of_rules_comes_first(here):
@@ -108,8 +108,8 @@ def test_an_unknown_name_lists_the_bundled_ones():
     found = command("parse", "-m", "de", given=SENTENCE)
     assert found.returncode == 2
     assert found.stderr.startswith("error: de: ")
-    assert "bundled models are en" in found.stderr
-    with pytest.raises(RamifyError, match="bundled models are en"):
+    assert "bundled model: en" in found.stderr
+    with pytest.raises(RamifyError, match="bundled model: en"):
         ramify.load("de")
     with pytest.raises(RamifyError, match="bundled models en"):
         system_kind("de")

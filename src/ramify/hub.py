@@ -47,7 +47,7 @@ def download(name: str) -> Path:
         ) from error
     if commit != revision:
         warnings.warn(
-            f"hf:{name}: is now at the commit {commit}; give hf:{repository}@{commit} to get the same model every "
+            f"hf:{name}: uses the current commit {commit}; give hf:{repository}@{commit} to get the same model every "
             "time.",
             RamifyWarning,
             stacklevel=3,

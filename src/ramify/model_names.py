@@ -46,7 +46,7 @@ def resolve(model: str | Path) -> Path:
 def _note_hidden(path: Path, name: str) -> None:
     """Warn once for each name."""
     warnings.warn(
-        f"{name}: the model in {path} is used, and not the bundled model of the same name.",
+        f"{name}: the model in {path} is used instead of the bundled model of the same name.",
         RamifyWarning,
         stacklevel=3,
     )
@@ -90,7 +90,7 @@ def check_model(path: Path) -> None:
         return
     if not path.exists():
         raise RamifyError(
-            f"{path}: this model folder does not exist{_bundled(', and bundled models are ')}; check the name."
+            f"{path}: this model folder does not exist; check the name{_bundled(', or use a bundled model: ')}."
         )
     raise RamifyError(
         f"{path}: this is not a model folder, because it has no {CONFIG}; give a folder written by ramify train."

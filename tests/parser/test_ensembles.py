@@ -318,7 +318,7 @@ def test_members_with_different_rules_for_words_are_refused(folder):
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, 0.0], [1.0, float("inf")]])
 def test_weights_are_checked(folder, weights):
-    with pytest.raises(RamifyError, match="positive numbers; give one for each"):
+    with pytest.raises(RamifyError, match="positive number for each member"):
         ramify.Ensemble([folder / "tn", folder / "n"], weights)
 
 

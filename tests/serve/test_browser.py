@@ -223,7 +223,7 @@ def test_spans_are_required_and_forbidden(page, learnt):
     saved = json.loads(page.locator("#saved").text_content())
     shown = [each[:2] for each in saved["results"][0][0]["constituents"]]
     assert shown == expected.parse.spans.tolist()
-    page.get_by_label("must not be one").check()
+    page.get_by_label("must not be a constituent").check()
     expect(page.locator(".chip")).to_contain_text("forbidden")
     expect(page.locator("svg.chart .cell-must-not")).to_have_count(1)
     page.locator(".chip button").click()

@@ -113,7 +113,7 @@ def test_other_data_in_one_process_is_refused(text, tmp_path):
     script = as_separate_machines(tmp_path)
     result = torchrun(2, "sentences.txt", "--out", "run", *OPTIONS, cwd=tmp_path, script=script)
     assert result.returncode != 0
-    assert result.stderr.count("error: Process 1 has another data than the first process") == 1
+    assert result.stderr.count("error: In process 1, data differs from that of the first process") == 1
 
 
 @pytest.mark.slow

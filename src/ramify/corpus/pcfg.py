@@ -190,8 +190,8 @@ class BinaryGrammar:
             if (parse := self._try_sample(rng, max_length)) is not None:
                 return parse
         raise RamifyError(
-            f"No sentence of at most {max_length} words in {MAX_ATTEMPTS} draws; raise max_length or lower "
-            "the probabilities of the recursive rules."
+            f"None of {MAX_ATTEMPTS} sentences drawn from the grammar has at most {max_length} words; raise "
+            "max_length, or lower the probabilities of recursive rules."
         )
 
     def _try_sample(self, rng: np.random.Generator, max_length: int) -> Parse | None:

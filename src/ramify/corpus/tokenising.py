@@ -63,8 +63,8 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
         return penn_tokens
     if language in _LANGUAGES_WITHOUT_SPACES:
         raise RamifyError(
-            f"text in {language!r} has no spaces between words; tokenise it with a segmenter for that language "
-            "first, and leave out tokenise."
+            f"text in {language!r} has no spaces between words; split it into words with a segmenter for that "
+            "language first, and leave out tokenise."
         )
     try:
         import spacy
@@ -127,8 +127,8 @@ def warn_about_script(text: str, where: str) -> bool:
     script = script_without_spaces(text.split())
     if script:
         warnings.warn(
-            f"{where}: this looks like {script} without spaces between words; separate the words by spaces first, with "
-            "a segmenter for that language.",
+            f"{where}: this looks like {script} without spaces between words; split it into words first, with a "
+            "segmenter for that language.",
             RamifyWarning,
             stacklevel=2,
         )

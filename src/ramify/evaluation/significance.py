@@ -40,8 +40,7 @@ def compare_f1(
     """Paired bootstrap (Efron and Tibshirani 1993) and permutation test of two systems' F1, (sentences,) each."""
     if samples < 1 or seed < 0:
         raise RamifyError(
-            f"samples is {samples} and seed is {seed}, but samples must be at least 1 and seed at least 0; correct "
-            "them."
+            f"samples is {samples} and seed is {seed}; give at least 1 for samples and at least 0 for the seed."
         )
     if len(first) != len(second) or not len(first):
         raise RamifyError(

@@ -73,8 +73,8 @@ class Ensemble(TreeParser):
             raise RamifyError("An ensemble needs a list of members; give at least one.")
         if weights and (len(weights) != len(members) or not all(0 < weight < np.inf for weight in weights)):
             raise RamifyError(
-                f"There are {len(members)} members and the weights {', '.join(map(str, weights))}, but weights must be "
-                "positive numbers; give one for each member."
+                f"The weights {', '.join(map(str, weights))} do not fit {len(members)} members; give a positive number "
+                "for each member."
             )
         opened = [each if isinstance(each, Member) else open_member(each, device) for each in members]
         given = tuple(map(float, weights or _default_weights(opened)))
@@ -168,7 +168,7 @@ class Ensemble(TreeParser):
         kept = [place for place, name in enumerate(self.names) if name not in collapsed]
         if not kept:
             reasons = "; ".join(f"{name}, {reason}" for name, reason in collapsed.items())
-            raise RamifyError(f"All members have collapsed ({reasons}); train others.")
+            raise RamifyError(f"All members have collapsed ({reasons}); train other models.")
         weights = [self.weights[place] for place in kept]
         return Ensemble([self.members[place] for place in kept], weights)
 

@@ -27,8 +27,8 @@ def check_names(columns: Iterable[str], own: Container[str], where: str) -> None
     for name in columns:
         if name in own:
             raise RamifyError(
-                f"{where}: the result has a column {shortened(name)} as well; name the columns to keep with --keep, "
-                "such as --keep id, or --keep none."
+                f"{where}: the column {shortened(name)} has the name of a column of the result; give the columns to "
+                "keep, such as --keep id, or --keep none."
             )
 
 

@@ -141,8 +141,8 @@ class Parser(TreeParser):
         """The model as a PCFG; an error for grammars whose rules depend on head words."""
         if not isinstance(self.generative, Grammar):
             raise RamifyError(
-                f"This operation needs one list of rules, but the rules of {type(self.model).__name__} depend on head "
-                "words; use a model of another family."
+                f"This operation does not work for {type(self.model).__name__}, whose rules depend on head words; use "
+                "a model of another family."
             )
         return self.generative
 
@@ -232,8 +232,8 @@ class Parser(TreeParser):
         check_positive("max_length", max_length)
         if not self.has_likelihood:
             raise RamifyError(
-                f"{type(self.model).__name__} gives no probability to a sentence, so it cannot score any; use a "
-                "grammar, prpn or on-lstm."
+                f"{type(self.model).__name__} does not compute probabilities of sentences; use a grammar, prpn or "
+                "on-lstm."
             )
         for window, _ in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
@@ -291,8 +291,8 @@ class Parser(TreeParser):
             drawn = next((each for each in tries if each is not None), None)
             if drawn is None:
                 raise RamifyError(
-                    f"No sentence of at most {max_length} words in {MAX_TRIES:,} draws, because derivations hardly "
-                    "ever end; raise max_length, or export with more mass."
+                    f"None of {MAX_TRIES:,} sentences drawn from the grammar has at most {max_length} words, because "
+                    "its derivations rarely end; raise max_length, or export with a larger mass."
                 )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
 

@@ -175,11 +175,11 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"for     {summary.used:,} sentences: {listed}"
     if summary.branching:
         side = "right" if summary.branching > 0 else "left"
-        yield f"trees   favour {side} branching (bonus {abs(summary.branching):g}), which the language seems to have"
+        yield f"trees   favour {side} branching (bonus {abs(summary.branching):g}), the likely side of the language"
     if summary.focus is not None:
         yield f"focus   {summary.focus:g} on the spans of {', '.join(summary.teachers)}"
     elif summary.teachers:
-        yield f"learns  the spans of {', '.join(summary.teachers)}"
+        yield f"learns  from {', '.join(summary.teachers)}"
     done = f", {summary.epochs_done:,} already done" if summary.epochs_done else ""
     yield f"epochs  {summary.epochs:,} at most{done}"
 

@@ -205,5 +205,5 @@ def _check_text(data: Corpus, settings: Settings) -> None:
     if len(scripts) > _UNSPACED_SHARE * len(seen):
         raise RamifyError(
             f"{data.source}: this looks like {scripts[0]} without spaces between words; "
-            "tokenise it with a segmenter of that language first, one space between words."
+            "split it into words first, with a segmenter for that language."
         )

@@ -40,8 +40,8 @@ def check_restarts(world: World, resume: bool) -> None:
     """Refuse a run that torchrun may restart but that would not resume."""
     if world.restarts and not resume:
         raise RamifyError(
-            f"torchrun may restart this run (--max-restarts {world.restarts}), but a restarted run must continue; add "
-            "--resume, which starts a new run if the folder is empty."
+            f"torchrun may restart this run (--max-restarts {world.restarts}), and a restarted run must be resumed; "
+            "add --resume, which starts a new run if the folder is empty."
         )
 
 
@@ -125,8 +125,8 @@ def check_same_run(description: dict[str, Any], world: World) -> dict[str, Any]:
     for name in ("version", *about, "data", "words", "text", "grammar", *([TEACHERS] if TEACHERS in mine else [])):
         if mine[name] != of_first.get(name):
             raise RamifyError(
-                f"Process {world.rank} has another {name} than the first process ({str(mine[name])[:200]}); start all "
-                "processes with the same version, data, teachers and kind of processor."
+                f"In process {world.rank}, {name} differs from that of the first process ({str(mine[name])[:200]}); "
+                "start all processes with the same version, data, teachers and kind of processor."
             )
     return {name: value for name, value in of_first.items() if name not in about}
 
@@ -141,6 +141,6 @@ def check_same_model(model: Model, world: World) -> None:
     found = world.gathered(torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8))
     if not bool((found == found[0]).all()):
         raise RamifyError(
-            "After the same steps, the processes do not have the same model; use machines with the same kind of "
-            "processor and the same versions of all libraries."
+            "The models of the processes differ after the same steps; use machines with the same kind of processor "
+            "and the same versions of all libraries."
         )

@@ -41,7 +41,7 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
 def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | None:
     """As `check_folder`, for a folder that is already locked."""
     if resume and overwrite:
-        raise RamifyError("A run is either resumed or overwritten; choose one of resume and overwrite.")
+        raise RamifyError("resume and overwrite exclude each other; give one of them.")
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: this is a file; give the name of a folder.")
     inside = folder_contents(out, FILES)

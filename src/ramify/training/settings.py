@@ -43,13 +43,13 @@ class Settings(ModelOptions):
     model: str = setting("tn-pcfg", f"Model family: {', '.join(FAMILIES)}.")
     dropout: float = setting(0.0, "Dropout rate: share of symbols (grammars) or units (other models).")
     seed: int = setting(0, "Random seed; the same seed on the same machine gives the same model.")
-    epochs: int = setting(10, "Passes through the training sentences.", by_text=True)
+    epochs: int = setting(10, "Number of passes through the training sentences.", by_text=True)
     batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.", by_text=True)
     batch_tokens: int | None = setting(
-        None, "Most words in a training step, instead of --batch-size \\[default: not used]."
+        None, "Maximum number of words in a training step, instead of --batch-size \\[default: not used]."
     )
     gradient_groups: int | None = setting(
-        None, "Parts of a batch whose gradients are added in a fixed order \\[default: 1; under torchrun 4]."
+        None, "Number of parts of a batch; their gradients are added in a fixed order \\[default: 1; torchrun: 4]."
     )
     learning_rate: float = setting(0.002, "Learning rate of Adam.")
     decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
@@ -60,7 +60,7 @@ class Settings(ModelOptions):
     vocabulary: int = setting(10_000, "Size of the vocabulary; less frequent words become <unk>.")
     min_count: int | None = setting(
         None,
-        "Words seen fewer times become <unk> \\[default: 1; 2 for text if --vocabulary would keep every word].",
+        "Words seen fewer times than this become <unk> \\[default: 1; for text 2 if --vocabulary would keep all].",
     )
     patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.", by_text=True)
     clip: float = setting(3.0, "Maximum norm of the gradient.")
@@ -68,7 +68,7 @@ class Settings(ModelOptions):
         None, "Weight of the teachers' spans in training (beta) \\[default: 1 with teachers]."
     )
     focus_on: str = setting(
-        "posteriors", "What to use from the teachers: posteriors or trees of each one, or trees of their average."
+        "posteriors", "What to learn from: posteriors or trees of each teacher, or trees of their average."
     )
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
     punctuation_penalty: float | None = setting(
@@ -78,7 +78,7 @@ class Settings(ModelOptions):
     branching: float | None = setting(
         None,
         "Bonus in parsing for spans at one end of the sentence: above 0 the right end, below 0 the left end "
-        "\\[default: 0.3 at the end that the order of frequent words in the text shows].",
+        "\\[default: 0.3 at one end if the frequent words of the text show which, else 0].",
     )
     input: str = setting(
         "auto",
@@ -170,8 +170,8 @@ class Settings(ModelOptions):
             raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
         if self.punctuation_penalty and not _learns_trees_from_words(self.model):
             raise RamifyError(
-                f"punctuation_penalty is {self.punctuation_penalty}, but the loss of {self.model} has no scores of "
-                "spans that it could change; leave it out, or choose a PCFG."
+                f"punctuation_penalty is {self.punctuation_penalty}, but {self.model} does not support it; leave it "
+                "out, or choose a PCFG."
             )
         if not abs(self.branching or 0.0) < float("inf"):
             raise RamifyError(f"branching is {self.branching}, but must be a finite number.")

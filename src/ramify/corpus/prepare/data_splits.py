@@ -45,7 +45,7 @@ def split_files(names: Iterable[str], text: str) -> dict[str, str]:
     for part in text.split():
         split, equals, globs = part.partition("=")
         if split not in SPLITS or not equals or not globs or split in patterns:
-            raise RamifyError(f"The split {text!r} is not understood at {part!r}; {_HOW}.")
+            raise RamifyError(f"The split {text!r} is invalid at {part!r}; {_HOW}.")
         patterns[split] = globs.split(",")
     chosen: dict[str, str] = {}
     names = list(names)
