@@ -1,4 +1,4 @@
-"""What to measure, and how many floating-point operations it takes."""
+"""The cases to measure, and the number of their floating-point operations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASKS = ("train", "inside", "parse")
 
 @dataclass(frozen=True)
 class Case:
-    """What to measure; sizes as in `Settings`."""
+    """A case to measure; sizes as in `Settings`."""
 
     model: str = "tn-pcfg"
     nonterminals: int = 30

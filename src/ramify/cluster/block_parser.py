@@ -100,7 +100,7 @@ class BlockParser:
 
 
 def text_rules(job: ParseJob, rules: TextRules) -> TextRules:
-    """How the text of the job is read, given how its model reads text."""
+    """The text rules of the job, given those of its model."""
     if job.tokenise is not None:
         rules = rules.with_tokeniser(job.tokenise)
     return InlineRules.of(rules) if job.constraints == "inline" else rules

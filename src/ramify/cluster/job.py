@@ -1,4 +1,4 @@
-"""What a worker needs to know to parse blocks of a file: plain values, sent to other machines as JSON."""
+"""The description of a job for its workers: plain values, sent to other machines as JSON."""
 
 from __future__ import annotations
 

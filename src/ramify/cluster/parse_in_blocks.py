@@ -36,7 +36,7 @@ Progress = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a result goes."""
+    """The place of a result."""
 
     out: Path
     folder: Path
@@ -101,7 +101,7 @@ def parse_blocks(
 
 
 def _checked_rules(job: ParseJob) -> TextRules:
-    """How the model reads text; checks the model and its capabilities before a cluster is started."""
+    """The text rules of the model; checks the model and its capabilities before a cluster is started."""
     parser = load_several(job.models, "cpu")
     parser.analyse_many([], job.decoder, 0, job.max_length, job.branching, job.heads)
     return parser.text_rules

@@ -84,7 +84,7 @@ def _parse_on_ray(
 
 
 def _of_workers(message: str, folder: Path) -> RamifyError:
-    """What to do about an error of Ray, whose message may contain a traceback."""
+    """A user error for an error of Ray, whose message may contain a traceback."""
     first, last = message.partition("\n")[0], message.rpartition("\n")[2].strip()
     if "creation task" in first:  # before a worker has loaded its model
         return RamifyError(

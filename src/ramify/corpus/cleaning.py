@@ -1,4 +1,4 @@
-"""Which leaves of a treebank are words, and how a word is normalised."""
+"""The rule for words of a treebank, and the normal form of words."""
 
 from __future__ import annotations
 

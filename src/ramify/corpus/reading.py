@@ -239,7 +239,7 @@ def check_kind(kind: str) -> None:
 
 
 def split_paths(folder: str | Path) -> dict[str, Path]:
-    """The files of `folder` named `train`, `dev` (or `valid`) and `test`, whatever their endings."""
+    """The files of `folder` named `train`, `dev` (or `valid`) and `test`, with any extension."""
     if not Path(folder).is_dir():
         raise RamifyError(f"{folder}: does not exist; check the name.")
     found: dict[str, Path] = {}

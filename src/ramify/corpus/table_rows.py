@@ -23,7 +23,7 @@ MAX_NAMED = 5
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are read."""
+    """The columns of a table to read."""
 
     text: str = TEXT
     """Contains the text of each row, or a list of its tokens"""

@@ -1,4 +1,4 @@
-"""The words a grammar knows, numbered; every other word is `<unk>`, number 0."""
+"""The vocabulary of a grammar: numbered words; every other word is `<unk>`, number 0."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST_LINE = 4 * LONGEST_WORD + 1
 
 @dataclass(frozen=True)
 class UnknownCount:
-    """How many words of a text are unknown."""
+    """The number of unknown words in a text."""
 
     words: int
     """Number of words of the text"""

@@ -100,12 +100,12 @@ class Induced:
 
     @property
     def usage(self) -> Counts:
-        """How often each nonterminal is predicted, the most frequent first."""
+        """The number of occurrences of each predicted nonterminal, the most frequent first."""
         return most_frequent({label: phrases.count for label, phrases in self.phrases.items()})
 
     @property
     def tag_usage(self) -> Counts:
-        """How often each preterminal is predicted, the most frequent first."""
+        """The number of occurrences of each predicted preterminal, the most frequent first."""
         return most_frequent({tag: words.total() for tag, words in self.tags.items()})
 
     @property

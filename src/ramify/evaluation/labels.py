@@ -19,7 +19,7 @@ class LabelRecall:
     """The recall of one category."""
 
     recall: float
-    """The percentage of its constituents that are predicted, whatever their label"""
+    """The percentage of its constituents whose spans are predicted, with any label"""
     constituents: int
     share: float
     """Percentage of all counted gold constituents"""

@@ -75,7 +75,7 @@ class TreeParser(ABC):
     """Sentences in, analyses out."""
 
     text_rules: TextRules
-    """How a string becomes words"""
+    """The rules by which strings are read"""
     word_rule: WordRule | None
     """Which leaves of trees are words; None for a parser that was learnt from text"""
     has_likelihood: bool
