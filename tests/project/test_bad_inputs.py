@@ -199,7 +199,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "an unknown device": (nothing, PARSE.format("text") + " --device tpu", "device 'tpu' is not available here"),
     "tags for text": (nothing, TRAIN.format("text") + " --words ptb", "text: contains text, where no tags decide"),
     "splitting trees": (nothing, TRAIN.format("trees") + " --split-sentences", "trees: contains trees, already split"),
-    "resuming and overwriting": (nothing, TRAIN.format("text") + " --resume --overwrite", "one of resume and over"),
+    "resuming and overwriting": (nothing, TRAIN.format("text") + " --resume --overwrite", "resume and overwrite excl"),
     "resuming no file": (nothing, PARSE.format("text") + " --resume", "give its name with --out"),
     "a layout of brackets": (
         nothing,
