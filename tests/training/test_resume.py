@@ -179,7 +179,7 @@ def test_another_run_is_not_resumed(text, uninterrupted, tmp_path):
     ramify.train(text, tmp_path / "with dev", dev=text, **SMALL | {"epochs": 1})
     with pytest.raises(RamifyError, match="was trained on another dev set"):
         ramify.train(text, tmp_path / "with dev", resume=True, dev=other)
-    with pytest.raises(RamifyError, match="one of resume and overwrite"):
+    with pytest.raises(RamifyError, match="resume and overwrite exclude"):
         ramify.train(text, out, resume=True, overwrite=True)
     config = json.loads((out / "config.json").read_text())
     (out / "config.json").write_text(json.dumps({**config, "threads": 77}))

@@ -95,9 +95,9 @@ def _with_hyphenated_words(text: str, tokens: Offsets) -> Offsets:
     for start, end in tokens:
         before = joined[-1] if joined else (-1, -1)
         touches = before[1] == start
-        behind_hyphen = touches and text[start].isalnum() and before[1] - before[0] > 1 and text[start - 1] in _HYPHENS
+        after_hyphen = touches and text[start].isalnum() and before[1] - before[0] > 1 and text[start - 1] in _HYPHENS
         is_hyphen = touches and end - start == 1 and text[start] in _HYPHENS and text[start - 1].isalnum()
-        if behind_hyphen or (is_hyphen and text[end : end + 1].isalnum()):
+        if after_hyphen or (is_hyphen and text[end : end + 1].isalnum()):
             joined[-1] = (before[0], end)
         else:
             joined.append((start, end))
