@@ -75,7 +75,7 @@ def test_the_conventions_differ_only_on_unary_chains_at_the_root() -> None:
     assert sentence_f1([(0, 2), (0, 2)], [(0, 2)], 2, "kim") == 0
 
 
-def judge(gold: Pairs, predicted: Pairs, n: int, convention: Convention) -> float:
+def by_definition(gold: Pairs, predicted: Pairs, n: int, convention: Convention) -> float:
     """The definition, word by word."""
     sides = []
     for spans in (gold, predicted):
@@ -106,7 +106,7 @@ def test_scores_follow_the_definition(cases: list[tuple[Pairs, Pairs, int]], con
         [n for *_, n in cases],
         convention,
     )
-    assert scores.sentence_f1 == pytest.approx(np.mean([judge(*case, convention) for case in cases]))
+    assert scores.sentence_f1 == pytest.approx(np.mean([by_definition(*case, convention) for case in cases]))
 
 
 @st.composite

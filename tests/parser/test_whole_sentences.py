@@ -144,7 +144,7 @@ def test_parsing_resumes_where_it_stopped(model: Path, tmp_path: Path, form: str
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("".join(f"the dog saw {i} cats .\n" if i % 7 else "\n" for i in range(300)))
     whole = ramify("parse", "-m", model, text, "--format", form).stdout
-    partial, about = begun(model, tmp_path, "--format", form)
+    partial, about = interrupted_run(model, tmp_path, "--format", form)
     reported = about.read_text()
     for done in (0, 1, 17, len(whole) // 2, len(whole) - 1, len(whole)):
         out.unlink(missing_ok=True)
@@ -162,13 +162,13 @@ def test_incomplete_lines_after_a_crash_are_removed(model: Path, tmp_path: Path)
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("the dog saw the cats .\n" * 30)
     whole = ramify("parse", "-m", model, text).stdout
-    partial, _ = begun(model, tmp_path)
+    partial, _ = interrupted_run(model, tmp_path)
     partial.write_text(whole[:100] + "\0" * (len(whole) + 100))
     assert ramify("parse", "-m", model, text, "--out", out, "--resume").returncode == 0
     assert out.read_text() == whole
 
 
-def begun(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
+def interrupted_run(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
     """The files of a run that ended after two windows of sentences."""
     (folder / "broken").write_bytes(b"the dog sleeps\n" * 2048 + b"\xff\n")
     result = ramify("parse", "-m", model, folder / "broken", "--out", folder / "out", *options)
@@ -188,7 +188,7 @@ def begun(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
 def test_parsing_resumes_only_with_the_same_options(
     model: Path, tmp_path: Path, options: list[str], message: str
 ) -> None:
-    partial, about = begun(model, tmp_path)
+    partial, about = interrupted_run(model, tmp_path)
     before = partial.read_bytes()
     (tmp_path / "short").write_text("the dog sleeps\n" * 2)
     result = ramify("parse", "-m", model, tmp_path / "short", "--out", tmp_path / "out", "--resume", *options)
@@ -201,7 +201,7 @@ def test_parsing_resumes_only_with_the_same_options(
 
 
 def test_parsing_does_not_resume_with_another_model(model: Path, tmp_path: Path) -> None:
-    begun(model, tmp_path)
+    interrupted_run(model, tmp_path)
     other = shutil.copytree(model, tmp_path / "other")
     (other / "vocab.txt").write_text((other / "vocab.txt").read_text() + "\n")
     result = ramify("parse", "-m", other, tmp_path / "broken", "--out", tmp_path / "out", "--resume")

@@ -220,7 +220,7 @@ def test_a_node_adds_its_halves():
     assert float(tree_sum((0, 4), known | {(0, 2): torch.tensor(5.0)})) == 1005
 
 
-class Stubborn(Learner):
+class Indivisible(Learner):
     """A learner whose steps cannot be divided."""
 
     def state_shapes(self, parameter: nn.Parameter) -> dict[str, tuple[int, ...]]:  # noqa: ARG002
@@ -231,9 +231,9 @@ class Stubborn(Learner):
 
 
 def test_learners_that_cannot_be_divided_are_refused():
-    learner = Stubborn([nn.Parameter(torch.zeros(1))], {})
+    learner = Indivisible([nn.Parameter(torch.zeros(1))], {})
     check_groups(learner, 1)
-    with pytest.raises(RamifyError, match=r"Stubborn .* gradient_groups 1"):
+    with pytest.raises(RamifyError, match=r"Indivisible .* gradient_groups 1"):
         check_groups(learner, 2)
     assert in_groups(Settings(gradient_groups=3), World(0, 3)).gradient_groups == 3
     with pytest.raises(RamifyError, match=r"gradient_groups is 2, but there are 3 .* at most 2 .* gradient_groups 3"):

@@ -86,7 +86,7 @@ def test_a_lexicalised_model_resumes_in_the_middle_of_an_epoch(text, tmp_path, f
 
 @pytest.mark.parametrize(
     ("module", "function"),
-    [(run, "judge"), (folder, "write_weights"), (folder, "write_card"), (folder, "save_checkpoint")],
+    [(run, "evaluate_dev"), (folder, "write_weights"), (folder, "write_card"), (folder, "save_checkpoint")],
 )
 @pytest.mark.parametrize("call", [0, 1, 2])
 def test_a_crash_at_the_end_of_an_epoch_changes_nothing(

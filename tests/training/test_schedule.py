@@ -172,11 +172,11 @@ def test_the_best_epoch_so_far_is_kept_not_one_better_than_the_last(
 ) -> None:
     perplexities, weights = iter([20.0, 40.0, 30.0, 20.0]), []
 
-    def judged(stored: StoredModel, *_: object) -> dict[str, float]:
+    def evaluated(stored: StoredModel, *_: object) -> dict[str, float]:
         weights.append({name: value.clone() for name, value in stored.model.state_dict().items()})
         return {"dev_perplexity": next(perplexities)}
 
-    monkeypatch.setattr("ramify.training.run.judge", judged)
+    monkeypatch.setattr("ramify.training.run.evaluate_dev", evaluated)
     (tmp_path / "text").write_text("a b c\nb c d a\nc a\nd b a\n" * 10)
     ramify.train(tmp_path / "text", tmp_path / "run", **SMALL, epochs=4, patience=5)
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -191,7 +191,7 @@ def test_a_run_ends_after_patience_epochs_without_a_better_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: int, epochs: int
 ) -> None:
     perplexities = iter([50.0, 20.0, 30.0, 40.0, 60.0, 70.0])
-    monkeypatch.setattr("ramify.training.run.judge", lambda *_: {"dev_perplexity": next(perplexities)})
+    monkeypatch.setattr("ramify.training.run.evaluate_dev", lambda *_: {"dev_perplexity": next(perplexities)})
     (tmp_path / "text").write_text("a b c\nb c d a\nc a\nd b a\n" * 10)
     ramify.train(tmp_path / "text", tmp_path / "run", **SMALL, epochs=6, patience=patience)
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == epochs

@@ -138,7 +138,7 @@ def test_the_best_epoch_by_dev_likelihood_is_kept(text, tmp_path, monkeypatch):
     perplexities = iter([50.0, 20.0, 30.0, 40.0, 60.0, 10.0])
     weights = []
     monkeypatch.setattr(
-        "ramify.training.run.judge",
+        "ramify.training.run.evaluate_dev",
         lambda stored, *_: (
             weights.append({name: value.clone() for name, value in stored.model.state_dict().items()})
             or {"dev_perplexity": next(perplexities)}

@@ -88,11 +88,11 @@ def test_with_a_dev_set_nothing_is_held_out_and_its_trees_are_only_reported(tmp_
 def test_the_verdict_is_about_the_epoch_that_was_kept(tmp_path, monkeypatch):
     found = iter([(30.0, 50.0), (20.0, 10.0)])
 
-    def judge(*_):
+    def evaluated(*_):
         perplexity, f1 = next(found)
         return {"dev_perplexity": perplexity + (0 if perplexity == 30.0 else 20.0), "dev_f1": f1}
 
-    monkeypatch.setattr("ramify.training.run.judge", judge)
+    monkeypatch.setattr("ramify.training.run.evaluate_dev", evaluated)
     data = write_trees(tmp_path / "data", builtin_treebank(0, train=40, dev=1, test=1)["train"])
     _, verdict = run(data, tmp_path / "run")
     assert (verdict.best_epoch, verdict.epochs, verdict.dev_perplexity, verdict.dev_f1) == (1, 2, 30.0, 50.0)

@@ -90,7 +90,7 @@ class LineOutput:
         self._file.seek(end)
 
     @property
-    def leaves_terminal_alone(self) -> bool:
+    def allows_progress_bar(self) -> bool:
         """Whether a progress bar would not mix with the lines."""
         return self.out is not None or not sys.stdout.isatty()
 

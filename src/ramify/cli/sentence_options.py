@@ -113,7 +113,7 @@ def open_sentences(
         rules = rules.with_tokeniser(tokenise)  # an unknown tokeniser is refused before reading
     if constraints == INLINE:
         rules = InlineRules.of(rules)
-    with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:
+    with reading_progress(notes, size_of(file), output.allows_progress_bar) as on_bytes:
         stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes, columns)
         stream.rows = rows or stream.rows
         read: Iterable[Sentence | Pause] = stream

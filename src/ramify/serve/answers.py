@@ -65,11 +65,11 @@ def _result(request: ParseRequest, analysis: Analysis) -> dict[str, Any]:
         result["tree"] = as_record(place(drawn_tree(analysis), layout))
         result["chart"] = ChartGrid.of(analysis.parse.words).as_record()
     if analysis.sentence.tree is not None:
-        result["gold"] = _beside_gold(analysis)
+        result["gold"] = _gold_scores(analysis)
     return result
 
 
-def _beside_gold(analysis: Analysis) -> dict[str, Any]:
+def _gold_scores(analysis: Analysis) -> dict[str, Any]:
     """Spans of two words or more count, except the whole sentence: the convention `tn`."""
     sentence, parse = analysis.sentence, analysis.parse
     assert sentence.tree is not None

@@ -33,7 +33,7 @@ def dev_measure(record: dict[str, Any]) -> float:
     return float(record["dev_loss"] if record["dev_perplexity"] is None else record["dev_perplexity"])
 
 
-def judge(
+def evaluate_dev(
     stored: StoredModel, data: Data, focus: SpanScores | None = None, on_sentence: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
     """Perplexity or loss on the dev set, by which the epoch is chosen; F1 is only reported, if there are trees.

@@ -105,11 +105,11 @@ def _start_of(model: Model, batch: Batch) -> _Start:
     if whole is None:
         parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
-        def all_of_it(group: slice, number: int) -> Tensor:
+        def whole_objective(group: slice, number: int) -> Tensor:
             noise, scores = batch.noise(number), batch.scores_of(group)
             return model.objective(word_ids[group], lengths[group], noise, batch.dropout, **scores)
 
-        return _Start(parameters, parameters, all_of_it)
+        return _Start(parameters, parameters, whole_objective)
     made = {name: tensor for name, tensor in whole.tensors().items() if tensor.requires_grad}
     sources = {name: tensor.detach().requires_grad_() for name, tensor in made.items()}
     cut = whole.replace(**sources)

@@ -29,7 +29,7 @@ from ramify.storage.model_files import BRANCHING, FOCUS, FORMAT, read_config
 from ramify.storage.model_folder import StoredModel
 from ramify.training.checks import check_size, check_storable, check_teachers
 from ramify.training.data import Data, prepare
-from ramify.training.dev_set import dev_measure, is_finished, judge
+from ramify.training.dev_set import dev_measure, evaluate_dev, is_finished
 from ramify.training.distributed import (
     FollowedFolder,
     LeadingFolder,
@@ -51,7 +51,7 @@ from ramify.training.guidance import Guidance
 from ramify.training.loop import Progress, train_epoch
 from ramify.training.settings import Settings, load_settings, recorded_settings
 from ramify.training.stopping import StopRequest, stop_requests
-from ramify.training.summary import Summary, Verdict, judge_run, summarise
+from ramify.training.summary import Summary, Verdict, summarise, summarise_result
 from ramify.version import VERSION
 
 DataInput = str | Path | Corpus | Iterable[str | Sequence[str]]
@@ -228,7 +228,7 @@ class _Run:
         self.description = check_same_run(self.description, self.world)
         with stop_requests() as request:
             records = self._epochs(store, callbacks, _Stop(request, f"Stopped; {when_stopped}.", self.world))
-        callbacks.on_end(judge_run(self.data, records))
+        callbacks.on_end(summarise_result(self.data, records))
 
     def _epochs(self, store: RunStore, callbacks: Callbacks, stop: _Stop) -> list[dict[str, Any]]:
         """The metrics of all epochs."""
@@ -328,7 +328,7 @@ class _Run:
         """Evaluate on the dev set; with gradient groups, its sums do not depend on the number of threads either."""
         groups = self.settings.gradient_groups or 1
         with in_fixed_pieces(groups) if groups > 1 else nullcontext():
-            return judge(self.stored, self.data, focus, stop.obey)
+            return evaluate_dev(self.stored, self.data, focus, stop.obey)
 
 
 def _branching(settings: Settings, data: Data) -> float:

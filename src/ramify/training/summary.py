@@ -167,7 +167,7 @@ def summarise(
     )
 
 
-def judge_run(data: Data, records: Sequence[Mapping[str, Any]]) -> Verdict:
+def summarise_result(data: Data, records: Sequence[Mapping[str, Any]]) -> Verdict:
     """The result from the records of all epochs; left and right branching are scored here."""
     best_epoch = records[-1]["best_epoch"]
     best = next(record for record in records if record["epoch"] == best_epoch)

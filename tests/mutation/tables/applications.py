@@ -144,7 +144,7 @@ GROUPS = (
             Mutant("Batcher.submit", "if full and self._unfinished:", "if False:"),
             Mutant("Batcher._finish", "parsed if error is None else job.words", "0"),
             Mutant("parse_job", 'whole=request.decoder == "sample"', "whole=False"),
-            Mutant("_beside_gold", "1 < end - start < words", "1 < end - start <= words"),
+            Mutant("_gold_scores", "1 < end - start < words", "1 < end - start <= words"),
             Mutant("read_request", "if words > limits.words:", "if False:"),
             Mutant("TimedProtocol._watch", "elif self._deadline is None:", "elif False:"),
         ),
