@@ -292,7 +292,7 @@ def test_invalid_settings_are_refused(settings, message):
 
 def test_a_family_that_takes_no_span_scores_is_refused(folder, monkeypatch):
     monkeypatch.setattr(FAMILIES["tn-pcfg"], "takes_span_scores", False)
-    with pytest.raises(RamifyError, match="cannot learn from teachers"):
+    with pytest.raises(RamifyError, match="tn-pcfg does not support teachers"):
         ramify.fit(["a b c", "b c a"], teachers=[folder / "left.trees"], epochs=1)
 
 
