@@ -1,4 +1,4 @@
-"""Mutants tried one at a time, each in its own copy of the package."""
+"""Runs the tests of mutants, each in a separate copy of the package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.mutation.mutants import Group, Mutant, TableError, find
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "src" / "ramify"
 MIN_SECONDS, COMPILATION_SECONDS = 120, 300
-"""A mutant's tests may take three times as long as without it, but at least so long; and more if they compile."""
+"""Tests of a mutant may take three times as long as without it, at least MIN_SECONDS, and longer if they compile."""
 FIRST_RUN_SECONDS = 3600
 
 Outcome = Literal["killed", "timed out", "survived", "equivalent", "table error"]
@@ -27,7 +27,7 @@ Outcome = Literal["killed", "timed out", "survived", "equivalent", "table error"
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant."""
+    """The outcome of one mutant."""
 
     group: Group
     mutant: Mutant
@@ -37,7 +37,7 @@ class Result:
 
 
 class Runner:
-    """Tries mutants in copies of the package in a separate folder."""
+    """Tests mutants in copies of the package in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,17 +46,17 @@ class Runner:
         self._usual_seconds: dict[tuple[str, ...], float] = {}
 
     def check(self, group: Group) -> str:
-        """Run a group's tests without a mutant, which also fills the caches; gives the output if they fail."""
+        """Run the tests of a group without a mutant, which also fills the caches; returns the output if they fail."""
         if group.tests in self._usual_seconds:
             return ""
         started = time.monotonic()
         code, output = _run_tests(self._sound.parent, group, FIRST_RUN_SECONDS)
-        # Once more would tell how long it takes without compiling; the limit is generous instead.
+        # This includes compilation. A second run would measure the time without it; a generous limit is enough.
         self._usual_seconds[group.tests] = time.monotonic() - started
         return "" if code == 0 else output
 
-    def attempt(self, group: Group, mutant: Mutant, number: int) -> Result:
-        """Run a group's tests with one of its mutants."""
+    def run(self, group: Group, mutant: Mutant, number: int) -> Result:
+        """Run the tests of a group with one of its mutants."""
         if mutant.equivalent:
             return Result(group, mutant, "equivalent", note=mutant.equivalent)
         started = time.monotonic()
@@ -68,7 +68,7 @@ class Runner:
             limit = max(MIN_SECONDS, 3 * self._usual_seconds.get(group.tests, 0.0))
             if place.is_kernel:
                 limit += COMPILATION_SECONDS
-                # Loops of other files may have this file's compiled into them.
+                # Compiled loops of other files may contain those of this file.
                 for cached in copy.rglob("*.nb[ci]"):
                     cached.unlink()
             code, output = _run_tests(copy, group, limit)
@@ -86,16 +86,16 @@ class Runner:
             return Result(group, mutant, "killed", seconds, failed.removeprefix("FAILED ").partition(" - ")[0])
         return Result(group, mutant, "table error", seconds, f"the tests could not be run:\n{output[-2000:]}")
 
-    def attempt_all(self, chosen: list[tuple[Group, Mutant]], jobs: int) -> list[Result]:
-        """Try mutants, so many at a time, and tell of each."""
+    def run_all(self, chosen: list[tuple[Group, Mutant]], jobs: int) -> list[Result]:
+        """Test mutants, `jobs` at a time, and print each result."""
         with ThreadPoolExecutor(jobs) as pool:
-            waiting = [pool.submit(self.attempt, *each, number) for number, each in enumerate(chosen)]
+            waiting = [pool.submit(self.run, *each, number) for number, each in enumerate(chosen)]
             results = []
             try:
                 for future in waiting:
                     results.append(future.result())
                     print(_line(results[-1]), flush=True)
-            finally:  # nothing is left to do, or somebody stopped it
+            finally:  # all mutants are tested, or the run was stopped
                 for future in waiting:
                     future.cancel()
                 for process in list(_running):
@@ -104,11 +104,11 @@ class Runner:
 
 
 def _run_tests(path: Path, group: Group, limit: float) -> tuple[int | None, str]:
-    """The exit code of pytest, None if it took too long, and what it wrote."""
+    """The exit code of pytest (None if it timed out) and its output."""
     tests = [f"tests/{name}" for name in group.tests]
     options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={path / 'pytest'}"]
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    process = subprocess.Popen(  # in a separate session, so that processes of the tests end with it
+    process = subprocess.Popen(  # in a separate session, so that processes started by the tests end with it
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=PROJECT,
         env={**environment, "PYTHONPATH": str(path)},

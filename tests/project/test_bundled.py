@@ -1,4 +1,4 @@
-"""The models in the package: what their cards say is so, and how a trained model gets there."""
+"""The bundled models: the statements of their cards are true, and trained models can be added."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_bundled_models_are_small_and_attributed():
 
 
 @pytest.mark.slow
-def test_cards_tell_the_scores_that_the_models_have(data_folder):
+def test_cards_have_the_scores_of_the_models(data_folder):
     gold = bundle_model.whole_treebank(data_folder / bundle_model.TREEBANK)
     for name in bundled_models():
         written = json.loads((BUNDLED / name / bundle_model.SCORES).read_text())

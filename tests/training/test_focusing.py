@@ -1,4 +1,4 @@
-"""Training that follows what other parsers find."""
+"""Training focused on the trees of other parsers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_objective_is_the_logarithm_of_all_favoured_trees(family):
     assert found.tolist() == pytest.approx([each.item() for each in expected], abs=1e-9)
 
 
-def test_no_strength_is_ordinary_training_to_the_bit(folder, tmp_path):
+def test_strength_zero_is_ordinary_training_bit_for_bit(folder, tmp_path):
     ramify.train(folder / "text.txt", tmp_path / "plain", **SMALL)
     ramify.train(folder / "text.txt", tmp_path / "zero", teachers=[folder / "left.trees"], focus=0.0, **SMALL)
     plain, zero = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("plain", "zero"))
@@ -189,7 +189,7 @@ def test_a_teacher_that_collapsed_is_left_out_with_a_warning(folder, recwarn):
     for teachers in ([bad], [bad, trees], [bad, bad]):  # all that there are
         scores = scores_of_teachers(teachers, [corpus], "trees")
         assert scores.values.max() == len(teachers)
-    assert not recwarn.list  # after the first one, which was expected
+    assert not recwarn.list  # except the expected first one
 
 
 def test_scores_of_sentences_of_one_length_form_a_batch(tmp_path):
@@ -230,7 +230,7 @@ def test_the_strength_of_each_epoch_reaches_the_model(folder, monkeypatch):
     assert set(seen) == {1.0, 0.0}
 
 
-def test_sentences_left_out_by_a_curriculum_keep_their_own_scores(folder, monkeypatch):
+def test_sentences_left_out_by_a_curriculum_keep_their_scores(folder, monkeypatch):
     """With short sentences alone, places in the epoch are not places in the corpus."""
     seen = []
     objective = FAMILIES["tn-pcfg"].objective
@@ -254,7 +254,7 @@ def of_tree(length: int, spans: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bonus", [0.0, 2.0, -2.0])
-def test_an_average_teaches_its_own_trees_with_the_bonus(folder, bonus):
+def test_an_average_teaches_its_trees_with_the_bonus(folder, bonus):
     corpus = read_sentences(folder / "text.txt")
     teacher = ramify.load(folder / "teacher")
     teacher.branching = bonus
@@ -264,7 +264,7 @@ def test_an_average_teaches_its_own_trees_with_the_bonus(folder, bonus):
     for place, analysis in enumerate(ensemble.analyse_many([parse.words for parse in corpus.parses])):
         tree, scores = found.of([place])[0].numpy(), analysis.posteriors.copy()
         add_branching(scores, ensemble.branching)
-        # Trees may differ where their scores differ in the last digits only.
+        # Trees may differ if their scores differ only in the last digits.
         expected = scores[tuple(analysis.parse.spans.T)].sum()
         assert tree.sum() == len(analysis.parse.words) - 1
         assert (scores * tree).sum() == pytest.approx(expected, abs=1e-4)
@@ -284,7 +284,7 @@ def test_progress_counts_the_sentences_of_every_teacher(folder):
         assert seen == [(done, total) for done in range(120, total + 1, 120)]
 
 
-def test_a_setting_of_earlier_versions_is_known(student):
+def test_a_setting_of_earlier_versions_is_accepted(student):
     settings = json.loads((student / "config.json").read_text())["settings"]
     assert recorded_settings(settings | {"focus_branching": 0.2}) == recorded_settings(settings)
 
@@ -310,14 +310,14 @@ def test_a_sentence_without_a_tree_is_named(folder):
         ({"focus_on": "leaves"}, "posteriors, trees, average"),
     ],
 )
-def test_what_cannot_be_is_refused(settings, message):
+def test_invalid_settings_are_refused(settings, message):
     with pytest.raises(RamifyError, match=message):
         ramify.fit(["a b c", "b c a"], **{**SMALL, **settings})
 
 
 def test_a_family_that_takes_no_span_scores_is_refused(folder, monkeypatch):
     monkeypatch.setattr(FAMILIES["tn-pcfg"], "takes_span_scores", False)
-    with pytest.raises(RamifyError, match="cannot learn from teachers"):
+    with pytest.raises(RamifyError, match="tn-pcfg does not support teachers"):
         ramify.fit(["a b c", "b c a"], teachers=[folder / "left.trees"], epochs=1)
 
 
@@ -339,7 +339,7 @@ def test_trees_are_found_by_their_words_in_any_order(tmp_path):
         return sorted(view.spans.tolist())
 
     assert spans("A", "dog", "barks") == [[0, 3], [1, 3]]  # the comma is left out
-    # A sentence that occurs several times gets its trees in turn, then the last of them.
+    # A repeated sentence gets its trees in order, then the last one.
     assert [spans("the", "dog", "barks")[0] for _ in range(4)] == [[0, 2], [0, 2], [0, 3], [0, 3]]
 
 

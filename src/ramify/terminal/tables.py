@@ -26,7 +26,7 @@ from ramify.terminal.characters import ascii_if_needed
 
 
 def results_console() -> Console:
-    """Standard output; into a file or a pipe lines are as long as a table is wide."""
+    """Standard output; in a file or a pipe, lines are as long as a table is wide."""
     return Console(width=None if sys.stdout.isatty() else 1000, highlight=False, soft_wrap=True)
 
 
@@ -63,7 +63,7 @@ def head_table(evaluations: Sequence[HeadEvaluation]) -> Table:
 
 
 def heads_by_length(evaluations: Sequence[HeadEvaluation]) -> Table:
-    """Directed accuracy of each system on sentences of each range of lengths."""
+    """Directed accuracy of each system for each range of sentence lengths."""
     names = [escape(result.system) for result in evaluations]
     table = _table("words", "sentences", *names, title="Directed accuracy by length of sentence")
     for span, scores in evaluations[0].by_length.items():
@@ -73,7 +73,7 @@ def heads_by_length(evaluations: Sequence[HeadEvaluation]) -> Table:
 
 
 def coverage_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
-    """Of each system with a vocabulary: unknown words, other perplexities, and the signature of all perplexities."""
+    """For each system with a vocabulary: unknown words, other perplexities, and the signature of all perplexities."""
     for result in evaluations:
         if result.coverage is not None and not result.run_f1:
             found = result.coverage
@@ -82,7 +82,7 @@ def coverage_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
 
 
 def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
-    """What a row for the mean of several runs has no place for."""
+    """Lines with figures that do not fit into a row for the mean of several runs."""
     for result in evaluations:
         if result.run_f1:
             best = result.best_by_dev_likelihood
@@ -98,7 +98,7 @@ def failure_lines(
     sentences: int,
     consequence: str = "They are scored as flat trees.",
 ) -> Iterator[str]:
-    """Which sentences have no parse, by their numbers in the treebank, and how many needed log space."""
+    """The sentences without a parse, by their numbers in the treebank, and the number that needed log space."""
     for result in systems:
         if result.failures:
             counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
@@ -121,13 +121,13 @@ def agreement_table(agreement: Mapping[str, Any]) -> Table:
 
 
 def collapse_lines(collapsed: Mapping[str, str]) -> Iterator[str]:
-    """Members of an ensemble that should not vote."""
+    """The collapsed members of an ensemble."""
     for name, reason in collapsed.items():
         yield f"{name} may have collapsed: {reason}; consider averaging without it."
 
 
 def detail_tables(evaluations: Sequence[Evaluation]) -> Iterator[Table]:
-    """Both conventions; by length, by label; induced labels and tags, and calibration, where there are any."""
+    """Tables: both conventions; by length, by label; induced labels and tags, and calibration, if available."""
     names = [escape(result.system) for result in evaluations]
     first = evaluations[0]
     pooled = _table("system", "precision", "recall", "exact match", "S-F1 tn", "C-F1 tn", "S-F1 kim", "C-F1 kim")
@@ -208,7 +208,7 @@ def evalb_table(evaluations: Sequence[Evaluation]) -> Table:
 
 
 def comparison_lines(names: Sequence[str], means: Sequence[float], found: Comparison) -> Iterator[str]:
-    """The two systems, their difference and how sure it is."""
+    """The two systems, their difference and its significance."""
     for side, name, mean in zip("AB", names, means, strict=True):
         yield f"{side}: {name}, S-F1 {mean:.2f}"
     yield (
@@ -220,7 +220,7 @@ def comparison_lines(names: Sequence[str], means: Sequence[float], found: Compar
 
 
 def _table(*heads: str, title: str | None = None) -> Table:
-    """Numbers to the right; in a narrow terminal cells are folded, so that no digit is lost."""
+    """A column of right-aligned numbers; in a narrow terminal, cells are folded, so that no digit is lost."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, head in enumerate(heads):
         table.add_column(head, justify="right" if number else "left", overflow="fold")
@@ -258,7 +258,7 @@ _FIGURES = {
     "predicted_memory_mb": ("the same, predicted", "MB", 1),
     "reference_sentences_per_second": ("speed of the reference", "sentences/s", 1),
 }
-"""What `ramify bench` measures: its name for a reader, its unit, and the factor to that unit"""
+"""The figures of `ramify bench`: name, unit, and the factor to this unit"""
 
 
 def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:

@@ -1,4 +1,4 @@
-"""The dev set after every epoch: which epoch is best, and when training ends."""
+"""Evaluation on the dev set after every epoch, the best epoch, and the end of training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ramify.training.settings import Settings
 
 
 def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
-    """Whether all epochs are done, or too many went by without a better one."""
+    """Whether all epochs are done, or `patience` epochs have passed without a better one."""
     if not records:
         return False
     last = records[-1]
@@ -32,23 +32,23 @@ def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
 
 
 def dev_measure(record: dict[str, Any]) -> float:
-    """A number on the dev set that is lowest in the best epoch: minus the agreement with the average of the teachers
-    if training follows it, else the perplexity or, without a likelihood, the loss."""
+    """The measure that the best epoch minimises: minus the agreement with the average of the teachers if training
+    follows it, else the perplexity or, without a likelihood, the loss."""
     if "dev_agreement" in record:
         return -float(record["dev_agreement"])
     return float(record["dev_loss"] if record["dev_perplexity"] is None else record["dev_perplexity"])
 
 
-def judge(
+def evaluate_dev(
     stored: StoredModel,
     data: Data,
     focus: SpanScores | None = None,
     focus_on: str = "",
     on_sentence: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """The scores on the dev set, by which the epoch is chosen; F1 against gold trees is only reported.
+    """The scores on the dev set, by which the epoch is chosen; F1 is only reported, if there are trees.
 
-    `focus` has the span scores of the training set and, if the choice depends on them, those of the dev set after them.
+    `focus` has the span scores of the training set, followed by those of the dev set if the choice depends on them.
     With `focus_on` "average" they are the trees of the teachers' average.
     """
     model = stored.model
@@ -82,7 +82,7 @@ def _agreement(stored: StoredModel, data: Data, focus: SpanScores, on_sentence: 
 
 @torch.no_grad()
 def _loss(model: Model, sentences: Sequence[WordIds], focus: SpanScores | None, first: int | None) -> float:
-    """Minus the mean objective per sentence, with the span scores from the place `first` on if that is given."""
+    """Minus the mean objective per sentence, with the span scores from the place `first` on if it is given."""
     total = 0.0
     for places in memory_batches(model, list(map(len, sentences))):
         batch = pad([sentences[place] for place in places], model.device)
