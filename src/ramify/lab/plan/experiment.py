@@ -17,8 +17,7 @@ from ramify.corpus.lines import read_beginning
 from ramify.corpus.reading import guess_file_kind, read_sentences, split_paths
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.toml_file import SettingsTable, check_known, check_name, split_table
-from ramify.lab.results.result_paths import RUNS
-from ramify.lab.results.schema import FORMAT, DataRecord, Group, PlanRecord, Run, run_name
+from ramify.lab.results.schema import FORMAT, RUNS, DataRecord, Group, PlanRecord, Run, run_name
 from ramify.training.settings import Settings
 from ramify.version import VERSION
 

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Literal
 
 from ramify.errors import RamifyError
-from ramify.evaluation.baselines import BASELINES
-from ramify.lab.results import result_paths as paths
-from ramify.lab.results.result_paths import FAILED, METRICS, PLAN, RESULTS
+from ramify.evaluation.baselines import BASELINES as BASELINE_NAMES
 from ramify.lab.results.schema import (
+    BASELINES,
+    CONFIG,
+    FAILED,
     FORMAT,
+    METRICS,
+    PLAN,
+    RESULTS,
     Failure,
     Group,
     PlanRecord,
@@ -97,7 +101,7 @@ class Collection:
     def baselines(self, data: str) -> list[Result]:
         """Those of one treebank, in their usual order."""
         found = [r for r in self.results if r.is_baseline and r.data == data]
-        order = {name: place for place, name in enumerate(BASELINES)}
+        order = {name: place for place, name in enumerate(BASELINE_NAMES)}
         return sorted(found, key=lambda r: (order.get(r.model, len(order)), r.model))
 
     def on_several(self, group: Group) -> list[str]:
@@ -199,7 +203,7 @@ def collect_results(folder: Path) -> Collection:
 
 def _result_files(folder: Path, plan: PlanRecord) -> list[Path]:
     """In an order that a person would give them: seed-10 after seed-9."""
-    found = {path for path in folder.rglob(f"{paths.BASELINES}/*/*.json") if not (path.parent / paths.CONFIG).exists()}
+    found = {path for path in folder.rglob(f"{BASELINES}/*/*.json") if not (path.parent / CONFIG).exists()}
     found.update(folder.rglob(f"{RESULTS}/*.json"))
     for run in plan.runs:  # which may be on another disk, behind a link that a search does not follow
         place = folder / run.path / RESULTS
@@ -233,9 +237,9 @@ def _unfinished(folder: Path, plan: PlanRecord, results: list[Result], broken: s
         lacking = [decoder for decoder in run.decoders if f"{run.path}/{RESULTS}/{decoder}.json" not in present]
         if run.path not in started or lacking:
             yield _state(folder / run.path, run.path, lacking if run.path in started else [])
-    failed = {path.parent.name for path in folder.glob(f"{paths.BASELINES}/*/{FAILED}")}  # which is reported below
+    failed = {path.parent.name for path in folder.glob(f"{BASELINES}/*/{FAILED}")}  # which is reported below
     for data in plan.data.keys() - failed:
-        for file in (f"{paths.BASELINES}/{data}/{name}.json" for name in plan.baselines):
+        for file in (f"{BASELINES}/{data}/{name}.json" for name in plan.baselines):
             if file not in present:
                 yield Problem("missing", file, "was not scored")
     stopped = dict.fromkeys(path.parent for name in (FAILED, METRICS) for path in sorted(folder.rglob(name)))

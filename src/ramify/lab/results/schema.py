@@ -56,6 +56,9 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     return found
 
 
+PLAN, FAILED = "experiment.json", "failed.json"
+RUNS, BASELINES, RESULTS = "runs", "baselines", "results"
+CONFIG, METRICS = "config.json", "metrics.jsonl"
 FORMAT = 1
 LARGEST_FILE = 64 << 20
 LONGEST_TEXT = 300

@@ -11,9 +11,12 @@ import msgspec
 
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.result_paths import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
 from ramify.lab.results.schema import (
+    CONFIG,
+    FAILED,
     FORMAT,
+    METRICS,
+    PLAN,
     Epoch,
     Failure,
     PlanRecord,
@@ -121,16 +124,6 @@ def result_in(path: Path) -> Result | None:
     with suppress(RecordError):
         return read_record(path, Result)
     return None
-
-
-def missing_decoders(out: Path, run: Run) -> tuple[str, ...]:
-    """Those whose results are yet to be made; a run without any is finished."""
-    return tuple(decoder for decoder in run.decoders if result_in(result_file(out / run.path, decoder)) is None)
-
-
-def missing_baselines(out: Path, plan: Plan, data: str) -> tuple[str, ...]:
-    """Those whose results are yet to be made."""
-    return tuple(name for name in plan.baselines if result_in(baseline_file(out, data, name)) is None)
 
 
 def forget_failure(folder: Path) -> None:

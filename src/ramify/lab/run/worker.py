@@ -20,10 +20,9 @@ from types import FrameType
 from typing import IO, Any, NoReturn
 
 from ramify.errors import RamifyError, RamifyWarning, Stopped
-from ramify.lab.results.result_paths import result_file
 from ramify.lab.results.schema import Result, Run, as_record
 from ramify.lab.run.experiment_folder import forget_failure
-from ramify.lab.run.worker_process import Job
+from ramify.lab.run.jobs import Job
 from ramify.runtime.memory import keep_freed_memory, peak_memory
 from ramify.storage.files import write_json
 
@@ -76,7 +75,7 @@ def work(job: Job, report: Report) -> int:
 
     warnings.showwarning = show
     try:
-        forget_failure(Path(job.folder))
+        forget_failure(job.folder)
         if job.run is None:
             _score_baselines(job, report)
         elif job.run.members:
@@ -105,8 +104,8 @@ def _score_baselines(job: Job, report: Report) -> None:
 
     report("state", state="scoring")
     gold = gold_of(job.data)
-    for name in job.baselines:
-        _write(Path(job.folder) / f"{name}.json", baseline_result(name, job.data, gold))
+    for name in job.wanted:
+        _write(job.result_file(name), baseline_result(name, job.data, gold))
 
 
 def _train_and_score(job: Job, run: Run, report: Report) -> None:
@@ -119,7 +118,7 @@ def _train_and_score(job: Job, run: Run, report: Report) -> None:
 
     torch.set_num_threads(job.threads)
     on_compilation(lambda notice: report("note", text=notice))
-    folder, settings = Path(job.folder), settings_of(run)
+    folder, settings = job.folder, settings_of(run)
     report("state", state="training")
 
     def on_epoch(record: dict[str, Any]) -> None:
@@ -135,9 +134,9 @@ def _train_and_score(job: Job, run: Run, report: Report) -> None:
     )  # fmt: skip
     training = training_record(folder, job.threads, _peak(folder))
     gold = gold_of(job.data, parser.word_rule) if job.data.is_scored else None
-    for decoder in run.decoders:
+    for decoder in job.wanted:
         report("state", state=f"scoring {decoder}")
-        _write(result_file(folder, decoder), model_result(parser, gold, job.data, run, decoder, training))
+        _write(job.result_file(decoder), model_result(parser, gold, job.data, run, decoder, training))
 
 
 def _score_average(job: Job, run: Run, report: Report) -> None:
@@ -147,14 +146,14 @@ def _score_average(job: Job, run: Run, report: Report) -> None:
 
     torch.set_num_threads(job.threads)
     report("state", state="scoring")
-    member = Path(next(iter(job.others.values())))
+    member = next(iter(job.others.values()))
     ensemble = averaged(named_members(job.others), run, sentences_of(job.data, "train", member))
     gold = gold_of(job.data, ensemble.word_rule) if job.data.is_scored else None
     about: dict[str, Any] = {"members": run.members}
     if gold is None:
         about["agreement"] = ensemble.agreement(sentences_of(job.data, "dev", member)).as_record()
-    for decoder in run.decoders:
-        _write(result_file(Path(job.folder), decoder), model_result(ensemble, gold, job.data, run, decoder, about))
+    for decoder in job.wanted:
+        _write(job.result_file(decoder), model_result(ensemble, gold, job.data, run, decoder, about))
 
 
 def _write(path: Path, result: Result) -> None:
