@@ -8,10 +8,8 @@ still load.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -116,7 +114,7 @@ def run_name(data: str, model: str, seed: int | None) -> str:
     return f"{data}/{model}/{'average' if seed is None else f'seed-{seed}'}"
 
 
-class Group(Struct, frozen=True, dict=True):
+class Group(Struct, frozen=True):
     """What stands together in a table: every model on every data set from every seed."""
 
     name: str
@@ -125,20 +123,6 @@ class Group(Struct, frozen=True, dict=True):
     models: tuple[str, ...]
     seeds: tuple[int, ...]
     runs: tuple[Run, ...]
-
-    @cached_property
-    def models_on(self) -> dict[str, list[str]]:
-        """By data set; one may have no models, but baselines."""
-        found: dict[str, list[str]] = {data: [] for data in self.data}
-        return found | grouped(dict.fromkeys((run.data, run.model) for run in self.runs))
-
-    @cached_property
-    def _results(self) -> frozenset[tuple[str, str, int | None, str]]:
-        return frozenset((run.data, run.model, run.seed, decoder) for run in self.runs for decoder in run.decoders)
-
-    def has(self, result: Result) -> bool:
-        """Whether a result belongs to it; a model may have other runs for the sake of another group."""
-        return (result.data, result.model, result.seed, result.decoder) in self._results
 
 
 class DataRecord(Struct, frozen=True):
@@ -256,6 +240,9 @@ class Result(Struct, kw_only=True, omit_defaults=True):
     path: str = ""
     """Where it was read from, below the folder of the experiment; not written"""
 
+    def __post_init__(self) -> None:
+        _ = self.member_agreement  # of which any JSON may be in the file
+
     @property
     def member_agreement(self) -> Agreement | None:
         """Of an average, with gold trees or without."""
@@ -282,11 +269,6 @@ class Result(Struct, kw_only=True, omit_defaults=True):
     def f1(self) -> float:
         """S-F1 in percent."""
         return self.scores.scores.sentence_f1
-
-    @property
-    def spread(self) -> Spread:
-        """S-F1 with its deviation and maximum over the draws, where there were several, as of random trees."""
-        return Spread(self.f1, self.scores.f1_std, self.scores.f1_max or self.f1)
 
     @property
     def perplexity(self) -> float | None:
@@ -338,6 +320,13 @@ class Result(Struct, kw_only=True, omit_defaults=True):
         return (self.settings or {}).get(name, default)
 
 
+def f1_of(results: Sequence[Result]) -> Spread | None:
+    """S-F1 over several runs or, of random trees, over their draws; None without results."""
+    if len(results) != 1:
+        return spread(r.f1 for r in results)
+    return Spread(results[0].f1, results[0].scores.f1_std, results[0].scores.f1_max or results[0].f1)
+
+
 def read_record(path: Path, kind: type[Record]) -> Record:
     """The record in a file, checked once and for all; `RecordError` says why it cannot be used."""
     try:
@@ -345,7 +334,7 @@ def read_record(path: Path, kind: type[Record]) -> Record:
             raise RecordError(path, "is not a plain file")
         if path.stat().st_size > LARGEST_FILE:
             raise RecordError(path, f"is larger than {LARGEST_FILE >> 20} MB")
-        content = _cleaned(json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse))
+        content = _cleaned(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise RecordError(path, f"cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
@@ -355,14 +344,8 @@ def read_record(path: Path, kind: type[Record]) -> Record:
         raise RecordError(path, f"has format {shortened(str(found))}, but this version reads format {FORMAT}")
     if kind is Result and isinstance(content, dict):
         content = _with_scores_or_none(content)
-    with _explained(path, kind):
-        return msgspec.convert(content, kind)
-
-
-@contextmanager
-def _explained(path: Path, kind: type[Struct]) -> Iterator[None]:
     try:
-        yield
+        return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         raise RecordError(path, f"is not a {kind.__name__} of this version: {error}") from error
 
@@ -372,8 +355,6 @@ def read_result(path: Path, below: Path) -> Result:
     result = read_record(path, Result)
     if result.evaluation is None:
         raise RecordError(path, "has no scores: there were no gold trees")
-    with _explained(path, Agreement):
-        _ = result.member_agreement
     if not 0 <= result.f1 <= 100 + 1e-6:  # sums of shares may exceed 100 by their last digit
         raise RecordError(path, f"has an S-F1 of {result.f1}, not between 0 and 100")
     result.path = one_line(path.relative_to(below).as_posix())
@@ -405,7 +386,7 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, list):
         return [_cleaned(each) for each in value]
     if (isinstance(value, float) and not isfinite(value)) or (isinstance(value, int) and value.bit_length() > MAX_BITS):
-        raise ValueError("it has a number beyond all measure")
+        raise ValueError("it has a number that is infinite, too large, or NaN")
     return value
 
 
@@ -413,7 +394,3 @@ def one_line(value: str) -> str:
     """A text without line breaks, and without characters that a terminal or a page would obey."""
     line = printable(" ".join(value.encode("utf-8", "replace").decode("utf-8").split()), instead="")
     return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…"
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number in JSON")

@@ -15,15 +15,13 @@ from ramify.lab.report.exhibit import Cell, Exhibit, Row, Table, mean, number
 from ramify.lab.report.figures import Systems, draw_dots, draw_heat_map, draw_lengths
 from ramify.lab.report.notes import decoder_name, decoder_note, model_table, over_runs, provenance
 from ramify.lab.report.published import published
-from ramify.lab.results.collection import Collection, Unit, choose_run
+from ramify.lab.results.collection import ByModel, Collection, Unit, choose_run
 from ramify.lab.results.schema import Induced, Result, Spread, spread
 
 MIN_PERCENT = 0.5
 """Labels with a smaller share of the constituents, in percent, are left out of the table."""
 LABELS_DRAWN = 8
 
-ByName = dict[str, list[Result]]
-"""The runs of each model, and each baseline by its name"""
 Details = Callable[[Result], dict[str, Any]]
 
 
@@ -91,7 +89,7 @@ def _bounds(name: str) -> tuple[float, float]:
     return first, last[0] if last else inf
 
 
-def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByName, Systems, list[str]]]:
+def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByModel, Systems, list[str]]]:
     """What is drawn together, with the baselines, of results that have details; how it looks, and notes on it."""
     for unit, models in study.units_with(details):
         baselines = {r.system: [r] for r in study.baselines(unit.data) if details(r)}
@@ -100,7 +98,7 @@ def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByName, 
         yield unit, found, Systems(study.style_numbers, [*baselines]), [*decoder_note(shown), *provenance(shown)]
 
 
-def _spreads(found: ByName, keys: Any, details: Details, field: str) -> dict[str, dict[str, Spread | None]]:
+def _spreads(found: ByModel, keys: Any, details: Details, field: str) -> dict[str, dict[str, Spread | None]]:
     """Of one field of the details under each key, over the runs of each system."""
     return {
         name: {key: spread(getattr(details(r).get(key), field, None) for r in of) for key in keys}
@@ -119,9 +117,7 @@ SUBTYPES = 6
 
 def induced(study: Collection) -> Iterator[Exhibit]:
     """A table of purity over all models, then a heat map and the subtypes of each model's chosen run."""
-    found = study.by_model(
-        lambda data, model: [r for r in study.of(data, model) if r.induced and r.induced.alignment and r.induced.usage]
-    )
+    found = study.by_model_with(lambda r: r.induced and r.induced.alignment and r.induced.usage)
 
     def column(value: Callable[[Induced], float], digits: int = 1) -> Callable[[list[Result]], Cell]:
         return over_runs(lambda r: value(r.induced) if r.induced else None, digits)
