@@ -183,7 +183,7 @@ def test_is_refused(tmp_path, case):
 
 
 REFUSED_GROUPS = {
-    "a group without a name": ('name = "all"', "", (r"\[\[group\]\] 1", "name")),
+    "a group without a name": ('name = "all"', "", (r"\[\[group\]\] 1", "lacks 'name'")),
     "an unknown model": ('["dense"]', '["dens"]', (r"\[\[group\]\] 2, models", "'dens'", "'dense'")),
     "two groups of one name": ('"more"', '"all"', ("two groups",)),
     "a group that is no list": ("[[group]]", "[group]", ("tiny.toml",)),

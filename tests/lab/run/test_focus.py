@@ -80,7 +80,7 @@ def recipe_file(tmp_path: Path) -> Path:
         (('teachers = ["low-rank"]', 'teachers = ["low-rank"]\nteacher_seeds = [7]'), "seed-7, which no group"),
         (('teachers = ["low-rank"]', "focus = 1.0"), "focus"),
         (('teachers = ["low-rank"]', "teacher_seeds = [0]"), "teacher_seeds"),
-        (('members = ["low-rank", "student"]', "members = []"), "no members"),
+        (('members = ["low-rank", "student"]', "members = []"), "members is empty"),
         (('members = ["low-rank", "student"]', 'members = ["low-rank"]\nweights = [1]'), "weights.? is unknown"),
         (("[averages.both]", "[averages.student]"), "a model and an average"),
     ],

@@ -209,7 +209,7 @@ def test_a_process_that_breaks_down_is_a_failure_too_and_can_be_tried_again(tmp_
         (lambda text: text.replace("epochs = 2", "epochs = 3"), "low-rank/seed-0: holds a run with epochs 2, not 3"),
         (lambda text: "threads = 2\n" + text, "holds a run with 1 threads, not 2; set threads = 1"),
         (lambda text: text.replace("rank = 8", ""), "holds a run with rank 8, not None"),
-        (lambda text: 'split = "dev"\n' + text, "test set of small, not of the dev set"),
+        (lambda text: 'split = "dev"\n' + text, "begun with split = 'test' for small, not 'dev'"),
     ],
 )
 def test_runs_with_other_settings_are_refused(copied, change, message):

@@ -25,6 +25,7 @@ GROUPS = (
             Mutant("Status.is_running", '"finished", "stopped", "failed"', '"finished", "stopped"'),
             Mutant("_urgency", '{"failed": 1, "stopped": 2', '{"failed": 3, "stopped": 2'),
             Mutant("_sentence_f1", "100 * np.mean(f1, axis=0)", "100 * f1[0]"),
+            Mutant("Job.missing", "is None", "is not None"),
             Mutant("explain", "-code == signal.SIGKILL", "-code == signal.SIGTERM"),
             Mutant("gold_of", "data.split(data.scored)", 'data.split("dev")'),
             Mutant("gold_of", "data.split(data.scored)", 'data.split("test")'),
@@ -47,6 +48,8 @@ GROUPS = (
                 "spread(by_seed.values())",
             ),
             Mutant("choose_run", "min(runs,", "max(runs,"),
+            Mutant("f1_of", "len(results) != 1", "True"),
+            Mutant("with_details", "r.decoder == chosen", "True"),
             Mutant(
                 "decoders_of",
                 "[*(d for d in DECODERS if d in names), *sorted(names.difference(DECODERS))]",

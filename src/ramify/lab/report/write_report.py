@@ -1,7 +1,4 @@
-"""The whole report: results are collected, figures drawn and files written.
-
-They are one HTML page that needs nothing else, the same as Markdown, and the tables as LaTeX and CSV.
-"""
+"""Writes a report: an HTML page that needs no other file, the same as Markdown, LaTeX and CSV tables, and figures."""
 
 from __future__ import annotations
 
@@ -79,7 +76,7 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
             (out / folder).mkdir(exist_ok=True)
         except OSError as error:
             raise RamifyError(
-                f"{out / folder}: cannot be made ({error.strerror}); give another folder with --out."
+                f"{out / folder}: cannot be created ({error.strerror}); give another folder with --out."
             ) from error
     sections = sections_of(study)
     exhibits = [exhibit for of in sections.values() for exhibit in of]
@@ -103,7 +100,7 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
 
 
 def sections_of(study: Collection) -> dict[str, list[Exhibit]]:
-    """All that have something in them; no two exhibits have the same files."""
+    """All sections with content; no two exhibits have the same files."""
     names_used: set[str] = set()
 
     def with_own_files(exhibit: Exhibit) -> Exhibit:
@@ -128,7 +125,7 @@ def _check_out(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: is not a folder; give another name with --out.")
     if not out.parent.is_dir():
-        raise RamifyError(f"{out}: there is no folder {out.parent}; make it first.")
+        raise RamifyError(f"{out}: the folder {out.parent} does not exist; create it first.")
     page = out / PAGE
     ours = page.is_file() and f'content="{GENERATOR}'.encode() in page.read_bytes()[:2000]
     if folder_contents(out, (PAGE,)) and not ours:
@@ -149,7 +146,7 @@ _FILES = files("ramify.lab.report")
 
 @dataclass(frozen=True)
 class Page:
-    """What stands on the page, from top to bottom; the main figure is the first one."""
+    """The content of the page, from top to bottom; the main figure is the first one."""
 
     title: str
     summary: str

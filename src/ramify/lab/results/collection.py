@@ -52,7 +52,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class ResultGroup:
-    """What stands together in a table."""
+    """What one table shows."""
 
     name: str
     title: str
@@ -115,7 +115,7 @@ class Collection:
 
     @cached_property
     def style_numbers(self) -> dict[str, int]:
-        """A number for each model, the same in all figures, and another one than the models drawn beside it have."""
+        """A number for each model: the same in all figures, and another one than those of models in the same figure."""
         together = [*(unit.models for unit in self.units()), *(group.on_several() for group in self.groups)]
         numbers: dict[str, int] = {}
         for model in (model for models in together for model in models):
@@ -124,7 +124,7 @@ class Collection:
         return numbers
 
     def units(self) -> list[Unit]:
-        """What is drawn together; left out are units of whose results another unit has all."""
+        """What is drawn together, without units whose results all belong to another unit."""
         found = [
             (group, data, {model: runs for model, of in models.items() if (runs := with_details(of))})
             for group in self.groups
@@ -173,7 +173,7 @@ def choose_run(runs: Sequence[Result]) -> Result:
 
 
 def perplexity_of(results: Iterable[Result], with_spelling: bool = False) -> Spread | None:
-    """Over the seeds, whichever decoder their results are of; None if it is infinite, or not known, of one of them."""
+    """Over the seeds, by any decoder; None if it is infinite or unknown for one of them."""
     by_seed: dict[int | None, float | None] = {}
     for result in results:
         found = result.perplexity_with_spelling if with_spelling else result.perplexity
@@ -213,10 +213,10 @@ def collect_results(folder: Path) -> Collection:
 
 
 def _result_files(folder: Path, plan: PlanRecord) -> list[Path]:
-    """In an order that a person would give them: seed-10 after seed-9."""
+    """In natural order: seed-10 after seed-9."""
     found = {path for path in folder.rglob(f"{BASELINES}/*/*.json") if not (path.parent / CONFIG).exists()}
     found.update(folder.rglob(f"{RESULTS}/*.json"))
-    for run in plan.runs:  # which may be on another disk, behind a link that a search does not follow
+    for run in plan.runs:  # whose folder may be a link, which a search does not follow
         place = folder / run.path / RESULTS
         found.update(place.glob("*.json") if os.path.isdir(place) else ())  # noqa: PTH112
     return sorted((path for path in found if not path.name.startswith(".") and path.name != FAILED), key=_natural)
@@ -239,7 +239,7 @@ def _results_of(group: Group, results: list[Result]) -> ResultGroup:
 
 
 def _unplanned(plan: PlanRecord, results: list[Result]) -> Iterator[ResultGroup]:
-    """What no group of the plan has: all models, where there is no plan."""
+    """The results that no group of the plan has; without a plan, all."""
     planned = {(run.data, run.model) for group in plan.groups for run in group.runs}
     others = [r for r in results if not r.is_baseline and (r.data, r.model) not in planned]
     shown = {data for group in plan.groups for data in (*group.data, *(run.data for run in group.runs))}
@@ -273,7 +273,7 @@ def _unfinished(folder: Path, plan: PlanRecord, results: list[Result], broken: s
 
 
 def _state(run: Path, where: str, lacking: list[str]) -> Problem:
-    # Those of `os.path`, unlike a Path's, accept a folder that cannot be read.
+    # The functions of `os.path`, unlike the methods of a Path, accept a folder that cannot be read.
     if os.path.isfile(run / FAILED):  # noqa: PTH113
         try:
             return Problem("failed", where, read_record(run / FAILED, Failure).error)

@@ -60,7 +60,6 @@ CONFIG, METRICS = "config.json", "metrics.jsonl"
 FORMAT = 1
 LARGEST_FILE = 64 << 20
 LONGEST_TEXT = 300
-COMPOUND = ("c-pcfg", "sc-pcfg")
 
 Counts = dict[str, Annotated[int, Meta(gt=0)]]
 MAX_BITS = 64
@@ -105,7 +104,7 @@ class Run(Struct, frozen=True, omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """Its name for users."""
         return run_name(self.data, self.model, self.seed)
 
 
@@ -115,7 +114,7 @@ def run_name(data: str, model: str, seed: int | None) -> str:
 
 
 class Group(Struct, frozen=True):
-    """What stands together in a table: every model on every data set from every seed."""
+    """What one table shows: every model on every data set from every seed."""
 
     name: str
     title: str
@@ -256,7 +255,7 @@ class Result(Struct, kw_only=True, omit_defaults=True):
 
     @property
     def system(self) -> str:
-        """As it is called beside others in tables and figures."""
+        """Its name in tables and figures."""
         return f"{self.model} (baseline)" if self.is_baseline else self.model
 
     @property
@@ -287,9 +286,9 @@ class Result(Struct, kw_only=True, omit_defaults=True):
         return f"average of {len(self.members)}" if self.members else str(self.seed)
 
     @property
-    def is_bound(self) -> bool:
-        """Whether its perplexity is an upper bound, as that of a compound grammar."""
-        return self.setting("compound") is True or self.setting("model") in COMPOUND
+    def is_compound(self) -> bool:
+        """Whether it is of a compound grammar, whose perplexity is an upper bound."""
+        return self.setting("compound") is True or self.setting("model") in ("c-pcfg", "sc-pcfg")
 
     @property
     def vocabulary(self) -> str:
@@ -328,7 +327,7 @@ def f1_of(results: Sequence[Result]) -> Spread | None:
 
 
 def read_record(path: Path, kind: type[Record]) -> Record:
-    """The record in a file, checked once and for all; `RecordError` says why it cannot be used."""
+    """The record in a file, checked; `RecordError` says why it cannot be used."""
     try:
         if not path.is_file():
             raise RecordError(path, "is not a plain file")
@@ -351,7 +350,7 @@ def read_record(path: Path, kind: type[Record]) -> Record:
 
 
 def read_result(path: Path, below: Path) -> Result:
-    """A result with scores; it remembers its place below the folder of the experiment."""
+    """A result with scores, and with its path below the folder of the experiment."""
     result = read_record(path, Result)
     if result.evaluation is None:
         raise RecordError(path, "has no scores: there were no gold trees")
@@ -362,7 +361,7 @@ def read_result(path: Path, below: Path) -> Result:
 
 
 def as_record(record: Struct) -> dict[str, Any]:
-    """In terms of JSON, to be written."""
+    """As JSON values."""
     content: dict[str, Any] = msgspec.to_builtins(record)
     if isinstance(record, Result) and record.evaluation is not None:
         content["evaluation"] = record.evaluation.as_record()  # with figures that follow from others
@@ -378,7 +377,7 @@ def _with_scores_or_none(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cleaned(value: Any) -> Any:
-    """Texts, in which a stranger may have put anything, as short lines that no page or terminal would obey."""
+    """The content with all texts as short, printable lines, because the file may come from someone else."""
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, dict):
@@ -386,11 +385,11 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, list):
         return [_cleaned(each) for each in value]
     if (isinstance(value, float) and not isfinite(value)) or (isinstance(value, int) and value.bit_length() > MAX_BITS):
-        raise ValueError("it has a number that is infinite, too large, or NaN")
+        raise ValueError("it has NaN, or a number too large")
     return value
 
 
 def one_line(value: str) -> str:
-    """A text without line breaks, and without characters that a terminal or a page would obey."""
+    """A text without line breaks, and without characters that a terminal or a page would interpret."""
     line = printable(" ".join(value.encode("utf-8", "replace").decode("utf-8").split()), instead="")
     return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…"

@@ -1,4 +1,4 @@
-"""A recipe carried out: its runs, the ensemble of the teachers, and what each stage gained."""
+"""Carries out a recipe: trains the grammars, saves the ensemble of the teachers, and shows the scores of each stage."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ramify.lab.plan.recipe import RESULT, Recipe, data_set, plan_of, read_recip
 from ramify.lab.plan.time_budget import fitting_recipe
 from ramify.lab.results.schema import FORMAT, RUNS, Agreement, Result, as_record, read_record, run_name, spread
 from ramify.lab.run.experiment_folder import check_folder, result_in
-from ramify.lab.run.jobs import Event, Job, cores, jobs_of
+from ramify.lab.run.jobs import Event, Job, jobs_of
 from ramify.lab.run.runner import run_experiment
-from ramify.lab.run.scoring import averaged, named_members, sentences_of
+from ramify.lab.run.scoring import averaged
 from ramify.lab.run.status import Status
+from ramify.runtime.machine import cores
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.files import write_json
 from ramify.storage.model_files import checksum
 from ramify.terminal.tables import plain_table
-from ramify.training.data import prepare
 
 RECIPE, MODEL = "recipe.json", "model"
 HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
@@ -48,7 +48,7 @@ class PlannedFocus:
     plan: Plan
     out: Path
     announcement: str
-    """What a person should know"""
+    """What will be trained, in words"""
 
     @property
     def model(self) -> Path:
@@ -70,7 +70,7 @@ def prepare_focus(
     minutes: float | None,
     jobs: int | None,
 ) -> PlannedFocus:
-    """Choose what to train; where a recipe was begun in `out`, that one is continued."""
+    """Choose what to train; a recipe that was begun in `out` is continued."""
     check_folder(out)
     found = data_set(data)
     if (out / RECIPE).exists():
@@ -91,8 +91,7 @@ def prepare_focus(
 def _recipe_for(data: DataSet, recipe: str | None, settings: Mapping[str, Any]) -> Recipe:
     """The recipe with sizes that suit the amount of text."""
     chosen = read_recipe(recipe, settings)
-    prepared = prepare(data.split("train"), data.split("dev"), chosen.student.with_seed(0))
-    return chosen.for_text(len(prepared.train))
+    return chosen.for_text(len(data.prepared(chosen.student.with_seed(0)).train))
 
 
 def run_focus(
@@ -126,12 +125,11 @@ def _save_ensemble(planned: PlannedFocus) -> None:
         if saved <= {checksum(folder) for folder in folders.values()}:
             return
         raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
-    train = sentences_of(planned.data, "train", next(iter(folders.values())))
-    averaged(named_members(folders), result, train).save(planned.model)
+    averaged(result, folders, planned.data).save(planned.model)
 
 
 def stage_table(planned: PlannedFocus) -> Table:
-    """The baselines, then what each stage reached: its grammars and their average, and the result."""
+    """The scores of the baselines, then of each stage: its grammars and their average."""
     table, jobs = plain_table(*HEADS), jobs_of(planned.plan, planned.out)
     for file in (job.result_file(name) for job in jobs.values() if job.run is None for name in job.wanted):
         result = result_in(file)

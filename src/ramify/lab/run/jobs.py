@@ -128,7 +128,7 @@ class Worker:
 
 
 def explain(code: int) -> str:
-    """Why a process ended that did not say it."""
+    """Why a process ended that reported no reason."""
     if code < 0:
         name = signal.Signals(-code).name
         hint = "; if memory ran out, give fewer --jobs" if -code == signal.SIGKILL else ""
@@ -136,10 +136,3 @@ def explain(code: int) -> str:
     if code > 128:
         return f"its process was stopped from outside (exit code {code})."
     return f"its process ended with exit code {code}."
-
-
-def cores() -> int:
-    """How many this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

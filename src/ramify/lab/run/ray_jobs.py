@@ -24,7 +24,7 @@ PAUSE = 0.2
 
 
 class RayJobs:
-    """Starts jobs on a cluster."""
+    """Starts jobs on a cluster, and passes their events on."""
 
     def __init__(self, ray: Any, channel: Any) -> None:
         self._ray, self._channel = ray, channel
@@ -76,7 +76,7 @@ class RayWorker:
             self.take({"event": ENDED, "code": 1, "written": str(error)})
 
     def take(self, event: Event) -> None:
-        """Pass an event on; it ends once, however many say so."""
+        """Pass an event on; the end is passed on once, whoever reports it first."""
         with self._ending:
             if self._ended:
                 return

@@ -1,4 +1,4 @@
-"""An experiment from its plan to its results: what is missing is done, several runs at a time."""
+"""Runs an experiment: does everything that is missing, several jobs at a time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from ramify.errors import RamifyWarning, Stopped
 from ramify.lab.plan.experiment import Plan
 from ramify.lab.run import experiment_folder as folder
-from ramify.lab.run.jobs import ENDED, Event, Events, Job, Worker, cores, explain, jobs_of
+from ramify.lab.run.jobs import ENDED, Event, Events, Job, Worker, explain, jobs_of
 from ramify.lab.run.scoring import check_data
 from ramify.lab.run.status import Status
+from ramify.runtime.machine import cores
 from ramify.storage.locks import locked_folder
 from ramify.training.stopping import SIGNALS, StopRequest, stop_requests
 
@@ -44,7 +45,7 @@ def run_experiment(
     on_change: OnChange = lambda _, __: None,
     start: Start | None = None,
 ) -> list[Status]:
-    """Do everything that `out` does not hold yet; gives the state of every run and of the baselines of every data set.
+    """Do everything that `out` does not hold yet, and return the state of every job.
 
     `jobs` processes work at a time, by default as many as there are cores for. `start` starts a job, by default in a
     process on this machine. A job that fails is reported, and the others continue. Ctrl-C and SIGTERM raise `Stopped`
@@ -64,7 +65,7 @@ def run_experiment(
 
 
 def default_jobs(plan: Plan, there: int | None = None) -> int:
-    """As many as the cores have threads for, by default those of this machine."""
+    """How many jobs there are cores for, by default on this machine."""
     return max(1, (there or cores()) // plan.threads)
 
 
@@ -96,7 +97,7 @@ def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
 
 
 def _was_stopped(code: int, request: StopRequest) -> bool:
-    """Whether a process ended because all shall end.
+    """Whether a process ended because the experiment is being stopped.
 
     A signal to the whole group may end a process that is still being loaded before this one hears of it.
     """
@@ -115,7 +116,7 @@ class _Experiment:
         self._workers: dict[str, Worker | RayWorker] = {}
 
     def work(self, at_a_time: int, request: StopRequest) -> None:
-        """Until all is done; a request to stop is passed on once, and the processes are waited for."""
+        """Work until all is done. A request to stop is passed on once; then the processes are waited for."""
         stopping = False
         try:
             while self._workers or (self._waiting and not stopping):
@@ -137,7 +138,7 @@ class _Experiment:
             raise Stopped(request.signal, "Stopped; all runs are saved, and the same command resumes them.")
 
     def _next(self) -> Job | None:
-        """Take the first job that can begin; what waits for a run that failed fails too."""
+        """Take the first job that can begin; jobs that need a failed one fail too."""
         for name in list(self._waiting):
             job = self._jobs[name]
             states = {other: self._statuses[other].state for other in job.others}

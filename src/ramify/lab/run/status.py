@@ -1,4 +1,4 @@
-"""Where the jobs of an experiment are, and how a person sees it: a table in a terminal, lines elsewhere."""
+"""The state of the jobs of an experiment, shown as a table in a terminal and as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ramify.terminal.tables import plain_table
 
 @dataclass
 class Status:
-    """Of a run, or of the baselines of a data set; moved along by the events of its process."""
+    """The state of a job, updated by the events of its process."""
 
     name: str
     state: str = "waiting"
@@ -47,7 +47,7 @@ class Status:
         return self.state not in ("waiting", "finished", "stopped", "failed")
 
     def take(self, event: dict[str, Any]) -> None:
-        """What an event changes."""
+        """Update the state by an event."""
         kind = event["event"]
         if kind == "state":
             self.state, self.seconds_left = event["state"], None
@@ -115,7 +115,7 @@ def experiment_progress(console: Console) -> Iterator[Callbacks]:
 
 
 def event_line(status: Status, event: Event, lines: bool) -> str | None:
-    """A line about an event that is worth one; in a terminal the table shows all but notes and failures."""
+    """A line about an event, if it needs one; in a terminal only notes and failures do, as the table shows the rest."""
     kind = event["event"]
     if kind == "note":
         return f"note: {event['text']}"
@@ -135,7 +135,7 @@ def event_line(status: Status, event: Event, lines: bool) -> str | None:
 
 
 def summary(statuses: Sequence[Status]) -> str:
-    """How many jobs there are, and how far they are."""
+    """The number of jobs in each state."""
     counts = Counter("running" if status.is_running else status.state for status in statuses)
     return f"{len(statuses)} jobs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
 
@@ -148,7 +148,7 @@ def vocabulary_note(statuses: Sequence[Status]) -> list[str]:
 
 
 def status_table(statuses: Sequence[Status], most: int | None = None) -> Table:
-    """A row for each job; where there is no room for all, those at work first, then failures, then what comes next."""
+    """A row for each job; if there is no room for all, the running ones, then those failed, stopped and waiting."""
     table = plain_table(*HEADS)
     table.columns[1].justify = table.caption_justify = "left"
     table.caption = "\n".join([summary(statuses), *vocabulary_note(statuses)])

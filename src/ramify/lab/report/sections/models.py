@@ -14,6 +14,7 @@ from ramify.lab.report.notes import (
     bound_note,
     decoder_name,
     decoder_note,
+    exhibit_of,
     model_table,
     over_runs,
     provenance,
@@ -227,14 +228,9 @@ def curves(study: Collection) -> Iterator[Exhibit]:
     for unit, systems in study.units_with(lambda r: r.epochs):
         perplexity, f1 = _by_epoch(systems, "dev_perplexity"), _by_epoch(systems, "dev_f1")
         shown = [r for of in systems.values() for r in of]
-        yield Exhibit(
-            "curves",
-            (unit.group.name, unit.data),
-            f"Training: {unit.title}",
-            [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)],
-            draw=partial(draw_curves, perplexity, f1, Systems(study.style_numbers)),
-            folded=unit.folded,
-        )
+        notes = [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)]
+        draw = partial(draw_curves, perplexity, f1, Systems(study.style_numbers))
+        yield exhibit_of(unit, "curves", "Training", notes, draw=draw)
 
 
 def _by_epoch(systems: dict[str, list[Result]], name: str) -> Curves:
