@@ -242,8 +242,12 @@ def split_paths(folder: str | Path) -> dict[str, Path]:
     """The files of `folder` named `train`, `dev` (or `valid`) and `test`, with any extension."""
     if not Path(folder).is_dir():
         raise RamifyError(f"{folder}: does not exist; check the name.")
+    try:
+        files = sorted(Path(folder).iterdir())
+    except OSError as error:
+        raise RamifyError(f"{folder}: cannot be read ({error.strerror}); check its permissions.") from error
     found: dict[str, Path] = {}
-    for file in sorted(Path(folder).iterdir()):
+    for file in files:
         name = file.name.partition(".")[0]
         name = "dev" if name == "valid" else name
         if name not in SPLITS or not file.is_file():

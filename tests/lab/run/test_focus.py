@@ -26,6 +26,7 @@ from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.plan.recipe import data_set, default_recipe, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import expected_minutes, fitting_recipe, seconds_per_epoch, versions_of
 from ramify.lab.run.focus import MODEL, PlannedFocus, prepare_focus, run_focus, stage_table
+from ramify.lab.run.jobs import jobs_of
 from ramify.lab.run.runner import _Experiment
 from ramify.lab.run.status import Status
 from ramify.training.data import prepare
@@ -79,7 +80,7 @@ def recipe_file(tmp_path: Path) -> Path:
         (('teachers = ["low-rank"]', 'teachers = ["low-rank"]\nteacher_seeds = [7]'), "seed-7, which no group"),
         (('teachers = ["low-rank"]', "focus = 1.0"), "focus"),
         (('teachers = ["low-rank"]', "teacher_seeds = [0]"), "teacher_seeds"),
-        (('members = ["low-rank", "student"]', "members = []"), "no members"),
+        (('members = ["low-rank", "student"]', "members = []"), "members is empty"),
         (('members = ["low-rank", "student"]', 'members = ["low-rank"]\nweights = [1]'), "weights.? is unknown"),
         (("[averages.both]", "[averages.student]"), "a model and an average"),
     ],
@@ -106,13 +107,15 @@ def test_an_average_says_how_it_is_made(tmp_path):
 def test_what_needs_a_failed_run_fails_with_the_reason(tmp_path):
     plan = read_plan(write_experiment(tmp_path, FOCUSED))
     statuses = {name: Status(name, state="waiting") for name in plan.runs}
-    experiment = _Experiment(plan, tmp_path, statuses, lambda *_: None, 0, lambda *_: pytest.fail("nothing may start"))
-    waiting = [name for name in statuses if "low-rank" not in name]
-    assert experiment._next(waiting) is None  # their teachers are not trained yet
+    for name in ("small/low-rank/seed-0", "small/low-rank/seed-1"):
+        statuses[name].state = "training"
+    jobs = jobs_of(plan, tmp_path)
+    experiment = _Experiment(jobs, statuses, lambda *_: None, 0, lambda *_: pytest.fail("nothing may start"))
+    assert experiment._next() is None  # their teachers are not trained yet
     statuses["small/low-rank/seed-0"].state = "finished"
     statuses["small/low-rank/seed-1"].state = "failed"
-    assert experiment._next(waiting) is None
-    assert waiting == []
+    assert experiment._next() is None
+    assert experiment._waiting == []
     assert "small/low-rank/seed-1" in statuses["small/student/seed-0"].error
     assert statuses["small/both/average"].state == "failed"
 

@@ -1,4 +1,4 @@
-"""Processes that work on jobs, several at a time."""
+"""The jobs of an experiment: what is to be done, which of it is done already, and the processes that do it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 from msgspec import Struct
 
-from ramify.lab.plan.experiment import DataSet
-from ramify.lab.results.schema import Run
+from ramify.lab.plan.experiment import DataSet, Plan
+from ramify.lab.results.schema import BASELINES, RESULTS, Result, Run
+from ramify.lab.run.experiment_folder import result_in
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Read when the libraries are loaded, so they must be set before."""
@@ -26,20 +28,37 @@ _STDERR_BYTES = 4000
 """How many bytes of what a process wrote before it broke down are kept."""
 
 Event = dict[str, Any]
+Events = queue.Queue[tuple[str, Event]]
+"""What jobs report: the name of the job and the event, last its end"""
 ENDED = "ended"
 
 
 class Job(Struct):
-    """What a process has to do: train and score a run, score an average, or score baselines."""
+    """To train and score a run, to score an average, or to score the baselines of a data set."""
 
+    name: str
     data: DataSet
-    folder: str
+    folder: Path
+    """Of the run, or of the baselines of the data set"""
     threads: int
+    wanted: tuple[str, ...]
+    """The results to make: the decoders of a run, or the names of baselines"""
     run: Run | None = None
-    """With the decoders whose results are missing; None for baselines"""
-    others: dict[str, str] = {}
+    """None for baselines"""
+    others: dict[str, Path] = {}
     """The model folders of teachers or members, by the names of their runs"""
-    baselines: tuple[str, ...] = ()
+
+    def result_file(self, name: str) -> Path:
+        """Where one of its results is."""
+        return (self.folder if self.run is None else self.folder / RESULTS) / f"{name}.json"
+
+    def missing(self) -> tuple[str, ...]:
+        """The results that are yet to be made; a job without any is finished."""
+        return tuple(name for name in self.wanted if result_in(self.result_file(name)) is None)
+
+    def first_result(self) -> Result | None:
+        """That of a run by its first decoder; baselines have none that stands for all."""
+        return None if self.run is None else result_in(self.result_file(self.run.decoders[0]))
 
     def as_json(self) -> str:
         """To be read by `from_json` in the process."""
@@ -51,14 +70,24 @@ class Job(Struct):
         return msgspec.json.decode(text, type=Job, dec_hook=lambda kind, value: kind(value))
 
 
+def jobs_of(plan: Plan, out: Path) -> dict[str, Job]:
+    """By name: the baselines of every data set with gold trees, then the runs."""
+    out, threads = out.absolute(), plan.threads
+    jobs = [
+        Job(f"{name}/baselines", data, out / BASELINES / name, threads, plan.baselines)
+        for name, data in plan.data.items()
+        if plan.baselines and data.is_scored
+    ]
+    for run in plan.runs.values():
+        others = {name: out / plan.runs[name].path for name in run.needs}
+        jobs.append(Job(run.name, plan.data[run.data], out / run.path, threads, run.decoders, run, others))
+    return {job.name: job for job in jobs}
+
+
 class Worker:
-    """A process on this machine that does one job. `lock` is the lock of the experiment, which it shares.
+    """A process on this machine that does one job. `lock` is the lock of the experiment, which it shares."""
 
-    What it reports comes into a queue as (job's name, event), last its end.
-    """
-
-    def __init__(self, name: str, job: Job, lock: int | None, events: queue.Queue[tuple[str, Event]]) -> None:
-        self.name = name
+    def __init__(self, job: Job, lock: int | None, events: Events) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             # -P: a file json.py in the user's folder must not be imported.
@@ -69,16 +98,16 @@ class Worker:
             pass_fds=[] if lock is None else [lock],
             env=os.environ | dict.fromkeys(THREAD_VARIABLES, str(job.threads)),
         )
-        threading.Thread(target=self._listen, args=(events,), daemon=True).start()
+        threading.Thread(target=self._listen, args=(job.name, events), daemon=True).start()
 
-    def _listen(self, events: queue.Queue[tuple[str, Event]]) -> None:
+    def _listen(self, name: str, events: Events) -> None:
         stdout: IO[bytes] = self._process.stdout  # type: ignore[assignment]
         for line in stdout:
             with suppress(ValueError):  # one that was killed leaves half a line
-                events.put((self.name, json.loads(line)))
+                events.put((name, json.loads(line)))
         code = self._process.wait()
         stdout.close()
-        events.put((self.name, {"event": ENDED, "code": code}))
+        events.put((name, {"event": ENDED, "code": code}))
 
     def stop(self) -> None:
         """Ask it to save its run and end."""
@@ -99,7 +128,7 @@ class Worker:
 
 
 def explain(code: int) -> str:
-    """Why a process ended that did not say it."""
+    """Why a process ended that reported no reason."""
     if code < 0:
         name = signal.Signals(-code).name
         hint = "; if memory ran out, give fewer --jobs" if -code == signal.SIGKILL else ""
@@ -107,10 +136,3 @@ def explain(code: int) -> str:
     if code > 128:
         return f"its process was stopped from outside (exit code {code})."
     return f"its process ended with exit code {code}."
-
-
-def cores() -> int:
-    """How many this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
