@@ -3,12 +3,20 @@ PYTHON ?= python3.11
 VENV := .venv
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint types layers programs pytest mutants clean
+.PHONY: demo test checks lint types layers programs pytest mutants clean
 
 demo: $(INSTALLED)
 	$(VENV)/bin/ramify demo
 
-test: lint types layers pytest
+# The checks use one core, and pytest does not always use all, so both run at the same time.
+test: $(INSTALLED)
+	@trap 'kill $$checks' INT TERM; $(MAKE) --no-print-directory checks & checks=$$!; \
+	  $(MAKE) --no-print-directory pytest; code=$$?; \
+	  wait $$checks || { echo 'error: ruff, mypy or import-linter failed; their messages are above' >&2; exit 1; }; exit $$code
+
+# What they print stays together, although pytest prints at the same time.
+checks: $(INSTALLED)
+	@printed=$$($(MAKE) --no-print-directory lint types layers 2>&1); code=$$?; printf '\n%s\n' "$$printed"; exit $$code
 
 lint: $(INSTALLED)
 	$(VENV)/bin/ruff check .

@@ -20,6 +20,10 @@ FIXTURES = PROJECT / "tests" / "fixtures"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tests start many processes. Without compiled modules on disk, each of them would compile the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Torch's threads wait by spinning, which would make tests of many small steps ten times as slow on a busy machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 

@@ -74,7 +74,9 @@ def test_flags_take_no_value_in_help(command):
 def test_a_switch_can_be_turned_off_again(folder, tmp_path):
     config = tmp_path / "settings.toml"
     config.write_text("compound = true\n")
-    arguments = ("train", folder / "train.trees", "--config", config, "--out")
+    few = tmp_path / "few.trees"
+    few.write_text("".join((folder / "train.trees").read_text().splitlines(True)[:20]))
+    arguments = ("train", few, "--config", config, "--out")
     options = ["--preterminals", "4", "--rank", "4", "--embedding", "8", "--epochs", "1", "--batch-size", "20"]
     for given, expected in (((), True), (("--no-compound",), False)):
         out = tmp_path / f"run{len(given)}"
@@ -183,6 +185,7 @@ def test_debug_shows_the_traceback():
     assert "Traceback" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_not_an_error(folder):
     many = folder / "many.txt"
     many.write_text("the dog will see a cat\n" * 5000)
@@ -193,6 +196,7 @@ def test_a_closed_pipe_is_not_an_error(folder):
     assert result.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [

@@ -90,6 +90,7 @@ def packed(path: Path, *parts: bytes) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_what_a_file_gets(place: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text(f"the {' '.join(NASTY)} dog\n" + "the dog saw \x1b[31mred\x1b[0m\n", encoding="utf-8")
@@ -105,6 +106,7 @@ def test_a_pipe_gets_what_a_file_gets(place: Path, tmp_path: Path) -> None:
     assert words[0] == tuple({"(": "-LRB-", ")": "-RRB-"}.get(token, token) for token in expected[0])
 
 
+@pytest.mark.slow
 def test_control_characters_are_not_printed_to_a_terminal(place: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("the \x1b]0;owned\x07dog sleeps\n")
@@ -319,6 +321,7 @@ def test_a_changed_vocabulary_is_refused(place: Path, tmp_path: Path) -> None:
         package.load(model)
 
 
+@pytest.mark.slow
 def test_a_resumed_parse_has_the_bytes_of_an_unbroken_one(place: Path, tmp_path: Path) -> None:
     """Killed in the middle, with input from a pipe that pauses: the last digits depend on the batches."""
     lines = (place / "text").read_bytes().splitlines(True) * 40

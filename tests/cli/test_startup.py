@@ -109,11 +109,13 @@ def test_mistakes_are_reported_before_slow_imports(folder):
         assert loaded == [], arguments
 
 
+@pytest.mark.slow
 def test_one_sentence_needs_only_torch(folder):
     commands = [["parse", "-m", str(MODELS / family), "one.txt"] for family in ("tn-pcfg", "n-pcfg", "sn-pcfg")]
     assert loaded_by_commands(commands, folder) == {"torch"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["many.txt"], ["one.txt", "--out", "one.trees"]])
 def test_many_sentences_and_files_need_compiled_loops(arguments, folder):
     (folder / "many.txt").write_text(SENTENCE * FEW_WORDS)
@@ -137,6 +139,7 @@ def test_few_sentences_have_the_same_trees_as_many(name):
             assert posteriors[kind] == pytest.approx(others[kind], abs=2e-5)
 
 
+@pytest.mark.slow
 def test_a_learner_does_not_import_the_compiler_of_torch():
     loaded = loaded_by(
         """
@@ -166,6 +169,7 @@ def test_models_as_shapes_alone(name):
         assert (shapes[key].shape, shapes[key].dtype) == (tensor.shape, tensor.dtype)
 
 
+@pytest.mark.slow
 def test_shapes_need_no_slow_imports():
     loaded = loaded_by(
         f"""

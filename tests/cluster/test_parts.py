@@ -223,6 +223,15 @@ def test_files_of_killed_workers_are_removed(tmp_path, text, in_process):
     assert not parts.exists()
 
 
+def test_to_overwrite_is_to_begin_with_an_empty_folder(tmp_path, text, in_process):
+    """So that there is room for the new parts."""
+    out = tmp_path / "out"
+    stopped_after_one(text, out, in_process, "--parts")
+    (out / ".part-00001.txt.0123abcd.partial").write_bytes(b"half")
+    Parts(out, ".txt", 3, "run").begin({}, overwrite=True)
+    assert [path.name for path in out.iterdir()] == ["manifest.json"]
+
+
 def test_a_block_that_another_worker_finished_is_not_parsed_again(tmp_path, text, in_process):
     """Ray hands out a block again if its worker dies, even if the block was already finished."""
     parts = stopped_after_one(text, tmp_path / "out.txt", in_process)

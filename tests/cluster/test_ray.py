@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from ramify.lab.plan.experiment_file import read_plan
+from ramify.lab.run.runner import run_experiment
 from tests.cluster.conftest import MODEL, sentence
 from tests.command import ramify
 from tests.integrations.test_tables import write_rows
 from tests.lab.run.test_kill import told
-from tests.lab.tiny_experiment import TINY, write_experiment
+from tests.lab.tiny_experiment import TINY, WorkerHere, write_experiment
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,10 +36,11 @@ def local(file: Path, out: Path, *options: object) -> bytes:
     return out.read_bytes()
 
 
-def on_ray(file: Path, out: Path, *options: object) -> list[str]:
+def on_ray(file: Path, out: Path, *options: object, workers: int = 1) -> list[str]:
+    """Each worker is a process that takes seconds to start."""
     return [
         "parse", "-m", str(MODEL), str(file), "--out", str(out), "--engine", "ray", "--block-size", "1024",
-        "--workers", "2", *map(str, options),
+        "--workers", str(workers), *map(str, options),
     ]  # fmt: skip
 
 
@@ -76,7 +79,7 @@ def long_text(tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("ray")
 def test_text(text, tmp_path):
-    result = ramify(*on_ray(text, tmp_path / "out.txt"))
+    result = ramify(*on_ray(text, tmp_path / "out.txt", workers=2))
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "out.txt").read_bytes() == local(text, tmp_path / "expected")
     assert result.stderr == ramify("parse", "-m", MODEL, text, "--out", tmp_path / "again").stderr
@@ -105,7 +108,7 @@ def test_parquet(tmp_path):
     texts = [sentence(number) for number in range(9000)]
     parquet.write_table(pa.table({"key": range(9000), "text": texts}), tmp_path / "in.parquet", row_group_size=1000)
     options = ("--format", "parquet", "--block-size", 8192)
-    result = ramify(*on_ray(tmp_path / "in.parquet", tmp_path / "out.parquet", *options))
+    result = ramify(*on_ray(tmp_path / "in.parquet", tmp_path / "out.parquet", *options, workers=2))
     assert result.returncode == 0, result.stderr
     expected = local(tmp_path / "in.parquet", tmp_path / "expected.parquet", "--format", "parquet")
     assert (tmp_path / "out.parquet").read_bytes() == expected
@@ -138,7 +141,7 @@ def test_a_killed_driver_is_resumed(ray, long_text, tmp_path):
 
 def test_a_killed_worker_is_replaced(ray, long_text, tmp_path):
     out, parts = tmp_path / "out.txt", tmp_path / "out.txt.parts"
-    process = begun(ray, on_ray(long_text, out))
+    process = begun(ray, on_ray(long_text, out, workers=2))
     until(lambda: workers_of(parts), process)
     for worker in workers_of(parts):
         os.kill(worker, signal.SIGKILL)
@@ -161,7 +164,7 @@ def test_ctrl_c_keeps_finished_blocks(ray, long_text, tmp_path):
 
 @pytest.mark.usefixtures("ray")
 def test_mistakes_are_one_sentence(text, tmp_path, monkeypatch):
-    result = ramify(*on_ray(text, tmp_path / "out.txt", "--gpus-per-worker", "4096.5", "--workers", "1"))
+    result = ramify(*on_ray(text, tmp_path / "out.txt", "--gpus-per-worker", "4096.5"))
     assert result.returncode == 2
     assert "4096.5 GPUs" in result.stderr
     model = tmp_path / "model"
@@ -203,7 +206,7 @@ def test_an_experiment(tmp_path):
     result = ramify("experiment", plan, "--out", tmp_path / "ray", "--engine", "ray")
     assert result.returncode == 0, result.stderr
     assert result.stderr.count(": finished") == 5
-    assert ramify("experiment", plan, "--out", tmp_path / "local", "--jobs", "2").returncode == 0
+    run_experiment(read_plan(plan), tmp_path / "local", jobs=2, start=WorkerHere)
     assert told(tmp_path / "ray") == told(tmp_path / "local")
 
 

@@ -160,6 +160,15 @@ def test_a_bad_row_is_reported_and_has_no_text(tmp_path):
         assert reader.rows.empty == 0
 
 
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_rows_without_text_are_counted_once_however_often_bad_ones_are_looked_for(tmp_path, size):
+    blank, good, bad = '{"text": null}\n', '{"text": "a b"}\n', "no json\n"
+    (tmp_path / "in.jsonl").write_text("".join([blank, good, bad, blank, good, bad, blank]))
+    *_, found, reader = in_blocks(tmp_path / "in.jsonl", size)
+    assert [row for row, _ in found] == [3, 6]
+    assert reader.rows.empty == 3
+
+
 def test_bad_lines_of_text(tmp_path):
     (tmp_path / "in.txt").write_bytes(b"a\nb\0c\nd [e\nf \xff\n[a b] c\n[{a b}] c\n")
     _, blocks, bad, _ = in_blocks(tmp_path / "in.txt", 100, kind="text", rules=InlineRules.of(RULES))
@@ -173,6 +182,9 @@ def test_a_bad_line_of_prose_becomes_blank(tmp_path):
     _, blocks, bad, _ = in_blocks(tmp_path / "in.txt", 100, kind="text", rules=rules)
     assert [text for text, *_ in blocks[0]] == ["A dog came.", "It saw us."]
     assert [row for row, _ in bad] == [2]
+    (tmp_path / "in.txt").write_bytes(b"A dog came\n\xff\nwith us.\n")
+    _, blocks, *_ = in_blocks(tmp_path / "in.txt", 100, kind="text", rules=rules)
+    assert [text for text, *_ in blocks[0]] == ["A dog came", "with us."]
 
 
 @pytest.mark.needs("parquet")

@@ -41,6 +41,7 @@ def test_the_side_must_be_clear(others):
     assert branching_side([sentence[::-1] for sentence in mixed]) == (-1 if share >= CLEAR_SHARE else 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("treebank", "side"),
     [("en-craft", 1), ("en-wsj-sample", 1), ("fr-sequoia", 1), ("fo-farpahc", 1), ("grc-macula", 1), ("ja-keyaki", -1)],

@@ -61,6 +61,7 @@ def test_the_tree_is_not_changed():
 RULES = "S -> A B [1.0]\nA -> 'a' [1.0]\nB -> 'b' [1.0]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
 def test_lines_are_drawn_in_what_standard_output_can_show(tmp_path, encoding):
     (tmp_path / "rules").write_text(RULES)
@@ -81,6 +82,7 @@ def environment(encoding: str) -> dict[str, str]:
     return os.environ | {"PYTHONIOENCODING": encoding}
 
 
+@pytest.mark.slow
 def test_tables_are_ascii_if_necessary(tmp_path):
     (tmp_path / "trees").write_text("(TOP (S (A a) (B (C b) (D c))))\n")
     command = [sys.executable, "-m", "ramify", "evaluate", "--baseline", "random", "--evalb", "trees"]

@@ -8,20 +8,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import EXTRAS, PROJECT
 
 WITHOUT = "import sys\nfor name in {names}:\n    sys.modules[name] = None\n"
 
 
 def run_without(names: list[str], place: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    (place / "sitecustomize.py").write_text(WITHOUT.format(names=names))
-    path = os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])
+    (place / "path").mkdir()
+    (place / "path" / "sitecustomize.py").write_text(WITHOUT.format(names=names))
+    path = os.pathsep.join([str(place / "path"), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, *command], cwd=PROJECT, env=environment, capture_output=True, text=True, check=False
     )
 
 
+@pytest.mark.slow
 def test_tests_of_missing_extras_are_deselected_with_one_line_each(tmp_path):
     files = ["tests/integrations/test_spacy.py", "tests/integrations/test_parquet.py"]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
@@ -69,4 +73,4 @@ def test_commands_that_need_an_extra_say_what_to_install(tmp_path):
         (sentence,) = said.splitlines()
         assert EXTRAS[extra] in sentence.lower(), words
         assert f"pip install 'ramify[{extra}]'" in sentence, words
-    assert {path.name for path in tmp_path.iterdir()} == {"IN.txt", "sitecustomize.py"}
+    assert {path.name for path in tmp_path.iterdir()} == {"IN.txt", "path"}

@@ -183,6 +183,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_two_processes_before_and_after_saving(tmp_path, method):
     (tmp_path / "workers.py").write_text(WORKERS)
@@ -316,12 +317,14 @@ assert not Span.has_extension("ramify_parse_string")
 """
 
 
+@pytest.mark.slow
 def test_existing_attributes_are_not_replaced():
     code = f"MODEL = {str(MODEL)!r}\n{TAKEN}"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 def test_listing_factories_registers_no_names():
     code = (
         "import spacy\nfrom spacy.tokens import Span, Doc\nassert spacy.blank('en').has_factory('ramify')\n"

@@ -261,6 +261,7 @@ def short_sentences(seed: int, count: int) -> list[tuple[str, ...]]:
     return [parse.words for parse in parses if 5 <= len(parse) <= 7][:count]
 
 
+@pytest.mark.slow
 def test_it_learns_ten_sentences_by_heart():
     sentences = short_sentences(0, 10)
     assert len(sentences) == 10

@@ -168,6 +168,7 @@ def treebank(tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 @every_reader
 def test_a_model_learns_ten_sentences_by_heart(family):
     parses = builtin_treebank(3, train=10, dev=1, test=1)["train"]

@@ -382,6 +382,7 @@ def test_the_state_can_be_stored_and_the_constructor_works_on_meta():
     assert StructFormer(WORDS, 8, 1).sizes() == {"width": 8, "layers": 1}
 
 
+@pytest.mark.slow
 def test_ten_sentences_are_learnt_by_heart():
     parses = builtin_treebank(2, train=10, dev=1, test=1)["train"]
     numbers = {word: k for k, word in enumerate(sorted({word for parse in parses for word in parse.words}))}

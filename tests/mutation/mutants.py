@@ -37,6 +37,8 @@ class Group:
     tests: tuple[str, ...]
     """Files or folders below `tests`, beginning with those that detect mutants fastest"""
     mutants: tuple[Mutant, ...]
+    slow: bool = False
+    """Whether only tests that are marked as slow detect them"""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,6 @@ class Place:
     """Relative to the folder of the package"""
     source: str
     """The whole mutated file"""
-    is_kernel: bool
-    """Whether the file has compiled loops, so that caches must be cleared"""
 
 
 def find(mutant: Mutant, package: Path) -> Place:
@@ -56,9 +56,8 @@ def find(mutant: Mutant, package: Path) -> Place:
     hint, _, name = mutant.symbol.rpartition(":")
     found = [
         (file, source.splitlines(keepends=True), begin, end)
-        for file in sorted(package.rglob("*.py"))
-        if set(hint.split(".")) <= {"", *file.relative_to(package).with_suffix("").parts}
-        and name.rpartition(".")[2] in (source := file.read_text(encoding="utf-8"))
+        for file, source in _sources(package)
+        if set(hint.split(".")) <= {"", *file.with_suffix("").parts} and name.rpartition(".")[2] in source
         for qualified, begin, end in _symbols(source)
         if qualified == name
     ]
@@ -70,7 +69,7 @@ def find(mutant: Mutant, package: Path) -> Place:
         for _ in range("".join(lines[begin:end]).count(mutant.before))
     ]
     if len(places) != 1:
-        where = ", ".join(str(file.relative_to(package)) for file, *_ in found)
+        where = ", ".join(str(file) for file, *_ in found)
         raise TableError(f"{mutant}: occurs {len(places)} times instead of once in the symbols of this name ({where})")
     [(file, lines, begin, end)] = places
     own = "".join(lines[begin:end])
@@ -79,8 +78,14 @@ def find(mutant: Mutant, package: Path) -> Place:
         ast.parse(changed)
     except SyntaxError as error:
         raise TableError(f"{mutant}: the changed code is not valid Python") from error
-    is_kernel = "import compiled" in changed or "def compiled(" in changed
-    return Place(file.relative_to(package), changed, is_kernel)
+    return Place(file, changed)
+
+
+@cache
+def _sources(package: Path) -> list[tuple[Path, str]]:
+    """Every file of a package, relative to its folder, with its source."""
+    files = sorted(package.rglob("*.py"))
+    return [(file.relative_to(package), file.read_text(encoding="utf-8")) for file in files]
 
 
 @cache

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tests.mutation.mutants import Group, Mutant, TableError, find
+from tests.mutation.copies import copy_with, importers
+from tests.mutation.forks import POLL_SECONDS, PROJECT, Finished, Limit, TestRun, import_libraries, wait_for
+from tests.mutation.mutants import Group, Mutant, Place, TableError, find
 
-PROJECT = Path(__file__).resolve().parents[2]
 PACKAGE = PROJECT / "src" / "ramify"
-MIN_SECONDS, COMPILATION_SECONDS = 120, 300
-"""Tests of a mutant may take three times as long as without it, at least MIN_SECONDS, and longer if they compile."""
-FIRST_RUN_SECONDS = 3600
+MIN_SECONDS, COMPILATION_SECONDS = 40, 200
+"""Tests of a mutant may take three times the processor time that they take without it, at least MIN_SECONDS, and longer
+if they compile."""
+WAITING = 6
+"""The limit of the elapsed time, as a multiple of that of processor time, because other programs may be running"""
+FIRST_RUN = Limit(3600, 3600)
 
 Outcome = Literal["killed", "timed out", "survived", "equivalent", "table error"]
 
@@ -44,98 +45,107 @@ class Runner:
         self._sound = folder / "sound" / "ramify"
         shutil.copytree(PACKAGE, self._sound)
         self._usual_seconds: dict[tuple[str, ...], float] = {}
+        self._killers: dict[Path, Counter[str]] = {}
+        import_libraries()
 
     def check(self, group: Group) -> str:
         """Run the tests of a group without a mutant, which also fills the caches; returns the output if they fail."""
         if group.tests in self._usual_seconds:
             return ""
-        started = time.monotonic()
-        code, output = _run_tests(self._sound.parent, group, FIRST_RUN_SECONDS)
+        found = wait_for(TestRun(self._sound.parent, _arguments(group), (), FIRST_RUN))
+        shutil.rmtree(self._sound.parent / "scratch")
         # This includes compilation. A second run would measure the time without it; a generous limit is enough.
-        self._usual_seconds[group.tests] = time.monotonic() - started
-        return "" if code == 0 else output
-
-    def run(self, group: Group, mutant: Mutant, number: int) -> Result:
-        """Run the tests of a group with one of its mutants."""
-        if mutant.equivalent:
-            return Result(group, mutant, "equivalent", note=mutant.equivalent)
-        started = time.monotonic()
-        copy = self._folder / str(number)
-        try:
-            place = find(mutant, self._sound)
-            shutil.copytree(self._sound, copy / "ramify")
-            (copy / "ramify" / place.file).write_text(place.source, encoding="utf-8")
-            limit = max(MIN_SECONDS, 3 * self._usual_seconds.get(group.tests, 0.0))
-            if place.is_kernel:
-                limit += COMPILATION_SECONDS
-                # Compiled loops of other files may contain those of this file.
-                for cached in copy.rglob("*.nb[ci]"):
-                    cached.unlink()
-            code, output = _run_tests(copy, group, limit)
-        except TableError as error:
-            return Result(group, mutant, "table error", note=str(error))
-        finally:
-            shutil.rmtree(copy, ignore_errors=True)
-        seconds = time.monotonic() - started
-        if code is None:
-            return Result(group, mutant, "timed out", seconds)
-        if code == 0:
-            return Result(group, mutant, "survived", seconds)
-        if code == 1:
-            failed = next((line for line in output.splitlines() if line.startswith("FAILED ")), "")
-            return Result(group, mutant, "killed", seconds, failed.removeprefix("FAILED ").partition(" - ")[0])
-        return Result(group, mutant, "table error", seconds, f"the tests could not be run:\n{output[-2000:]}")
+        self._usual_seconds[group.tests] = found.processor_seconds
+        return "" if found.code == 0 else found.output or "The tests take too long."
 
     def run_all(self, chosen: list[tuple[Group, Mutant]], jobs: int) -> list[Result]:
         """Test mutants, `jobs` at a time, and print each result."""
-        with ThreadPoolExecutor(jobs) as pool:
-            waiting = [pool.submit(self.run, *each, number) for number, each in enumerate(chosen)]
-            results = []
-            try:
-                for future in waiting:
-                    results.append(future.result())
-                    print(_line(results[-1]), flush=True)
-            finally:  # all mutants are tested, or the run was stopped
-                for future in waiting:
-                    future.cancel()
-                for process in list(_running):
-                    _end(process)
-        return results
+        waiting = list(reversed(chosen))
+        attempts: list[_Attempt] = []
+        results: dict[tuple[Group, Mutant], Result] = {}
+        try:
+            while waiting or attempts:
+                while waiting and len(attempts) < jobs:
+                    attempt = self._begin(*waiting.pop(), len(results) + len(attempts))
+                    if isinstance(attempt, Result):
+                        results[attempt.group, attempt.mutant] = attempt
+                        print(_line(attempt), flush=True)
+                    else:
+                        attempts.append(attempt)
+                for attempt in list(attempts):
+                    if found := attempt.run.finished():
+                        attempts.remove(attempt)
+                        result = results[attempt.group, attempt.mutant] = self._end(attempt, found)
+                        print(_line(result), flush=True)
+                if attempts:
+                    time.sleep(POLL_SECONDS)
+        finally:  # all mutants are tested, or the run was stopped
+            for attempt in attempts:
+                attempt.run.end()
+        return [results[each] for each in chosen]
+
+    def _begin(self, group: Group, mutant: Mutant, number: int) -> _Attempt | Result:
+        """Start the tests of a group with one of its mutants."""
+        if mutant.equivalent:
+            return Result(group, mutant, "equivalent", note=mutant.equivalent)
+        started = time.monotonic()
+        folder = self._folder / str(number)
+        try:
+            place = find(mutant, self._sound)
+        except TableError as error:
+            return Result(group, mutant, "table error", note=str(error))
+        folder.mkdir()
+        copy_with(place, self._sound, folder)
+        seconds = max(MIN_SECONDS, 3 * self._usual_seconds.get(group.tests, 0.0))
+        if self._has_loops(place):
+            seconds += COMPILATION_SECONDS
+        killers = self._killers.setdefault(place.file, Counter())
+        likely = [name for name, _ in killers.most_common()]
+        run = TestRun(folder, _arguments(group), likely, Limit(seconds, WAITING * seconds))
+        return _Attempt(group, mutant, place, folder, started, run)
+
+    def _end(self, attempt: _Attempt, found: Finished) -> Result:
+        shutil.rmtree(attempt.folder, ignore_errors=True)
+        outcome, note = _outcome(found)
+        if outcome == "killed":
+            self._killers[attempt.place.file][found.failed] += 1
+        return Result(attempt.group, attempt.mutant, outcome, time.monotonic() - attempt.started, note)
+
+    def _has_loops(self, place: Place) -> bool:
+        return any(
+            any((self._sound / file.parent / "__pycache__").glob(f"{file.stem}.*.nbi"))
+            for file in importers(place.file, self._sound)
+        )
 
 
-def _run_tests(path: Path, group: Group, limit: float) -> tuple[int | None, str]:
-    """The exit code of pytest (None if it timed out) and its output."""
-    tests = [f"tests/{name}" for name in group.tests]
-    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={path / 'pytest'}"]
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    process = subprocess.Popen(  # in a separate session, so that processes started by the tests end with it
-        [sys.executable, "-m", "pytest", *options, *tests],
-        cwd=PROJECT,
-        env={**environment, "PYTHONPATH": str(path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    _running.add(process)
-    try:
-        output, _ = process.communicate(timeout=limit)
-        return process.returncode, output
-    except subprocess.TimeoutExpired:
-        return None, ""
-    finally:
-        _running.discard(process)
-        _end(process)
+@dataclass(frozen=True)
+class _Attempt:
+    """A mutant whose tests are running."""
+
+    group: Group
+    mutant: Mutant
+    place: Place
+    folder: Path
+    started: float
+    run: TestRun
 
 
-_running: set[subprocess.Popen[str]] = set()
+def _arguments(group: Group) -> list[str]:
+    """The arguments of pytest."""
+    return [*(() if group.slow else ("-m", "not slow")), *(f"tests/{name}" for name in group.tests)]
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _outcome(found: Finished) -> tuple[Outcome, str]:
+    if found.code is None:
+        return "timed out", ""
+    if found.code == 0:
+        return "survived", ""
+    if found.code == 1:
+        return "killed", found.failed
+    if found.code < 0:
+        with suppress(ValueError):
+            return "killed", f"the process crashed: {signal.Signals(-found.code).name}"
+    return "table error", f"the tests could not be run:\n{found.output[-2000:]}"
 
 
 def _line(result: Result) -> str:

@@ -144,8 +144,9 @@ def after_readme(made_once: Callable[[str, Callable[[Path], object]], Path]) -> 
 def run_examples(place: Path, those: list[tuple[str, str]]) -> None:
     with contextlib.chdir(place):
         for language, content in those:
-            if language == "ramify":
+            if language == "ramify" and not is_on_ray(content):
                 run_command(content)
+        run_on_ray([shlex.split(content, comments=True) for _, content in those if is_on_ray(content)])
     run_python(place, [content for language, content in those if language == "python"])
 
 
@@ -159,11 +160,46 @@ def run_python(place: Path, blocks_of: list[str]) -> None:
         assert result.returncode == 0, f"{blocks_of}: {result.stderr}"
 
 
+def is_on_ray(content: str) -> bool:
+    return "--engine ray" in content
+
+
+ON_RAY = """
+import contextlib, json, sys
+from ramify.__main__ import main
+from ramify.cluster.ray_session import ray_session
+
+first, *others = json.load(sys.stdin)
+
+def run(words):
+    sys.argv = words
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, words
+
+run(first)
+with ray_session(None):
+    for words in others:
+        run(words)
+"""
+
+
+def run_on_ray(lines: list[list[str]]) -> None:
+    """In a separate process, whose threads and sockets end with it; one for all, because Ray takes seconds to start."""
+    if lines:
+        result = subprocess.run(
+            [sys.executable, "-c", ON_RAY], input=json.dumps(lines), capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 0, f"{lines}: {result.stderr}"
+
+
 def run_command(line: str) -> None:
     """Run `ramify ...` or `echo ... | ramify ...` without a shell, which avoids starting torch each time."""
     words = shlex.split(line, comments=True)
     given = ""
     if words[0] == "torchrun":
+        words[words.index("--nproc-per-node") + 1] = "2"  # each process takes seconds to start
         command = [sys.executable, "-m", "torch.distributed.run", *words[1:]]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == 0, f"{line}: {result.stderr}"
@@ -175,10 +211,6 @@ def run_command(line: str) -> None:
     assert not {"|", ">", "<", "&&", ";"} & set(words), f"{line}: this shell is too simple for it"
     if words[1] == "serve":
         serve_briefly(words[1:])
-        return
-    if "ray" in words:  # whose threads and sockets would outlive the command here
-        done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{line}: {done.stderr}"
         return
     with (
         mock.patch("ramify.lab.run.runner.Worker", WorkerHere),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fuzz.cases import ENCODINGS, HUGE, PIECES
 from fuzz.checks import CHECKS
 
+pytestmark = pytest.mark.slow
 pieces = st.tuples(st.sampled_from(PIECES) | st.text(max_size=3), st.sampled_from(ENCODINGS))
 mixed = st.lists(pieces, max_size=20).map(lambda parts: b"".join(text.encode(to, "replace") for text, to in parts))
 plain = st.lists(st.sampled_from(PIECES), max_size=30).map(lambda parts: "".join(parts).encode())

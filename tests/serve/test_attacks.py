@@ -237,6 +237,7 @@ def test_a_client_that_disconnects_affects_no_one(running):
     assert ask(running) == 200
 
 
+@pytest.mark.slow
 def test_sigterm_answers_what_was_accepted(start_server, rules):
     server = start_server("-m", rules)
     with ThreadPoolExecutor(8) as pool:

@@ -21,7 +21,7 @@ from ramify.serve.server import make_server, open_socket
 from tests.conftest import CHROMIUM
 from tests.serve.conftest import MARKUP, SENTENCE
 
-pytestmark = pytest.mark.needs("chromium")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 GOLD = "(S (NP (DT the) (JJ old) (NN woman)) (VP (VBD watched) (NP (DT the) (NN dog))))"
 ACCESSIBILITY = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
 HEBREW = "הזקן ראה כלב"

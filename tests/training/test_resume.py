@@ -136,6 +136,7 @@ def test_a_signal_saves_the_run(text, uninterrupted, tmp_path, number, code):
     same(out, uninterrupted)
 
 
+@pytest.mark.slow
 def test_the_command_line_stops_at_a_signal(text, tmp_path):
     out = tmp_path / "run"
     command = [sys.executable, "-m", "ramify", "train", str(text), "--out", str(out), *OPTIONS, "--epochs", "1000"]

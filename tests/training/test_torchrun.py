@@ -81,6 +81,7 @@ def as_separate_machines(folder: Path) -> Path:
     return script
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_bits_of_one_and_only_the_first_writes(text, alone, tmp_path):
     result = torchrun(2, text, "--out", "run", *OPTIONS, cwd=tmp_path, script=as_separate_machines(tmp_path))
     assert result.returncode == 0, result.stderr
@@ -93,6 +94,7 @@ def test_two_processes_give_the_bits_of_one_and_only_the_first_writes(text, alon
     assert settings["gradient_groups"] == 4
 
 
+@pytest.mark.slow
 def test_a_mistake_in_one_process_is_one_sentence(text, tmp_path):
     """The second process, which is on another machine, has no file of sentences."""
     (tmp_path / "process0").mkdir()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -179,7 +180,8 @@ def test_a_missing_result_is_made_again_without_training(copied):
 @pytest.mark.slow
 def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
     path, out = write_experiment(tmp_path, BROKEN), tmp_path / "out"
-    result = ramify("experiment", path, "--out", out, "--jobs", 2)
+    with mock.patch("ramify.lab.run.runner.Worker", WorkerHere):
+        result = ramify("experiment", path, "--out", out, "--jobs", 2)
     assert result.returncode == 1
     assert "small/low-rank/seed-0 failed: Training diverged in epoch 1" in result.stderr
     assert "1 of 3 runs failed: small/low-rank/seed-0." in result.stderr
@@ -382,7 +384,7 @@ def test_a_lexicalised_model_learns_the_same_from_conllu_as_from_trees_of_the_sa
     for file in (tmp_path / "treebank").iterdir():
         parses = package.corpus.reading.read_sentences(file).parses
         (tmp_path / "heads" / f"{file.stem}.conllu").write_text(conllu_of(parses))
-    statuses = run_experiment(read_plan(path), tmp_path / "out", jobs=2)
+    statuses = run_experiment(read_plan(path), tmp_path / "out", jobs=2, start=WorkerHere)
     finished = ("small/baselines", "small/bilexical/seed-0", "heads/bilexical/seed-0")
     assert states(statuses) == dict.fromkeys(finished, "finished")  # there are no trees in `heads` for baselines
     runs = {name: tmp_path / "out" / "runs" / name / "bilexical" / "seed-0" for name in ("small", "heads")}

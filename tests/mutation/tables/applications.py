@@ -134,6 +134,7 @@ GROUPS = (
             Mutant("StopRequest.is_repeated", "number == self.signal and ", ""),
             Mutant("stop_requests.on_signal", "elif not request.is_repeated(number):", "else:"),
         ),
+        slow=True,
     ),
     Group(
         "serving",
@@ -151,6 +152,7 @@ GROUPS = (
             Mutant("read_request", "if words > limits.words:", "if False:"),
             Mutant("TimedProtocol._watch", "elif self._deadline is None:", "elif False:"),
         ),
+        slow=True,
     ),
     Group(
         "starting up",
@@ -165,5 +167,6 @@ GROUPS = (
             Mutant("_readable", "or path.is_dir() or not path.exists()", ""),
             Mutant("only_shapes", ", _WithoutDecompositions()", ""),
         ),
+        slow=True,
     ),
 )

@@ -79,11 +79,12 @@ GROUPS = (
     ),
     Group(
         "cluster, Ray",
-        ("cluster/test_ray.py",),
+        ("lab/run/test_ray_jobs.py", "cluster/test_ray.py"),
         (
             Mutant("RayWorker.take", "if self._ended:", "if False:"),
             Mutant("ray_jobs:_work", "worker.stop()", "pass"),
             Mutant("Workers.number", "if most < 1:", "if False:"),
         ),
+        slow=True,
     ),
 )

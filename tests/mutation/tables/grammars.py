@@ -153,5 +153,6 @@ GROUPS = (
             Mutant("DIORA.draws", "return True", "return False"),
             Mutant("DIORA._initialise", "nn.init.zeros_(parameter)", "pass"),
         ),
+        slow=True,
     ),
 )

@@ -72,5 +72,6 @@ GROUPS = (
             Mutant("_not_of_the_model", "or Path(folder, name).is_symlink() ", ""),
             Mutant("RamifyComponent.from_bytes", "if not file.resolve()", "if False and not file.resolve()"),
         ),
+        slow=True,
     ),
 )

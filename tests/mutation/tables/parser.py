@@ -56,6 +56,7 @@ GROUPS = (
             Mutant("training.run:_branching", " or not FAMILIES[settings.model].has_posteriors", ""),
             Mutant("recorded_settings", '"branching": 0.0, ', ""),
         ),
+        slow=True,
     ),
     Group(
         "parser, ensembles",

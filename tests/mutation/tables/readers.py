@@ -19,6 +19,7 @@ GROUPS = (
             Mutant("drop_units", "torch.ones(len(x), 1,", "torch.ones(1, 1,"),
             Mutant("_unlabelled", "Decoded(log_probability", "Decoded(math.nan"),
         ),
+        slow=True,
     ),
     Group(
         "language models, ON-LSTM",
@@ -38,6 +39,7 @@ GROUPS = (
                 "OrderedLayer.forward", "apply_dropout(self.of_state.weight, dropout, noise)", "self.of_state.weight"
             ),
         ),
+        slow=True,
     ),
     Group(
         "language models, PRPN",
@@ -62,5 +64,6 @@ GROUPS = (
             Mutant("gated_softmax", ".exp() * gates", ".exp()"),
             Mutant("gated_softmax", " + EPSILON)", ")"),
         ),
+        slow=True,
     ),
 )

@@ -36,5 +36,6 @@ GROUPS = (
             Mutant("structformer:head_probabilities", "triu(1)", "triu(2)"),
             Mutant("structformer:head_probabilities", "left[:, i:, i, None]", "left[:, i:, :1]"),
         ),
+        slow=True,
     ),
 )

@@ -128,6 +128,7 @@ GROUPS = (
             Mutant("check_restarts", "if world.restarts and not resume:", "if False:"),
             Mutant("LeadingFolder.position", "self._send(CHECKPOINT)", "self._world.bytes_of_first(b'')"),
         ),
+        slow=True,
     ),
     Group(
         "training, data and runs",
@@ -152,5 +153,6 @@ GROUPS = (
             Mutant("Settings.sizes", "p if p > 200 else 200", "p if p >= 200 else 200", equivalent="200 either way"),
             Mutant("Settings.sizes", "max(1, p // 2)", "p // 2"),
         ),
+        slow=True,
     ),
 )
