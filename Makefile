@@ -12,7 +12,8 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	@trap 'kill $$checks' INT TERM; $(MAKE) --no-print-directory checks & checks=$$!; \
 	  $(MAKE) --no-print-directory pytest; code=$$?; \
-	  wait $$checks || { echo 'error: ruff, mypy or import-linter failed; their messages are above' >&2; exit 1; }; exit $$code
+	  wait $$checks || { echo 'error: ruff, mypy or import-linter failed; see their messages above' >&2; exit 1; }; \
+	  exit $$code
 
 # What they print stays together, although pytest prints at the same time.
 checks: $(INSTALLED)

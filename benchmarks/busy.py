@@ -1,9 +1,9 @@
-"""How much of its speed a training keeps beside other work: a loop that never rests on each core.
+"""The share of its speed that training keeps while a busy loop runs on each core.
 
     python benchmarks/busy.py --seconds 10
 
-Measures whole training steps alone, beside the loops, and alone again. A fair share of each core is one half, so 0.5 of
-the undisturbed rate is what a program keeps that never waits for another of its threads.
+Measures whole training steps alone, with the loops, and alone again. A fair share of each core is one half, so a
+program whose threads never wait for each other keeps 0.5 of the undisturbed rate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOP = "while True: pass"
 
 
 def rate(case: Case, seconds: float) -> float:
-    """Sentences/s over whole steps, a first one, which may compile, left out."""
+    """Sentences/s over whole steps, without the first one, which may compile."""
     step = work(case, case.grammar())
     step()
     started, steps = time.perf_counter(), 0
@@ -56,5 +56,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    keep_freed_memory()  # before there are threads
+    keep_freed_memory()  # before any threads start
     main()

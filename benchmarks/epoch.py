@@ -1,9 +1,10 @@
-"""Sentences/s of real training steps on a treebank or text, and how long an epoch with the WSJ's lengths would take.
+"""Sentences/s of real training steps on a treebank or text, and the time of an epoch with the lengths of the WSJ.
 
     python benchmarks/epoch.py DATA --preterminals 500 --batch-size 16 --seconds 60
 
-Trains on batches of DATA in the order of training for so many seconds; beside the rate stands what `ramify bench` says
-for the same mix of lengths. Then the same for lengths with the WSJ's mean of 21: DATA's own, tilted exponentially.
+Trains on batches of DATA in the order of training for the given number of seconds, and prints the rate and that of
+`ramify bench` for the same mix of lengths. Then it does the same for the lengths of DATA, reweighted exponentially to
+the mean length of the WSJ, 21.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Trainer:
         train_step(self.grammar, self.learner, word_ids)
 
     def sustained(self, sentences: list[WordIds], seconds: float) -> tuple[float, Counter[tuple[int, int]]]:
-        """Sentences/s over whole batches in random order, and how many batches of which shape there were."""
+        """Sentences/s over whole batches in random order, and the number of batches of each shape."""
         shapes: Counter[tuple[int, int]] = Counter()
         batches = self._batches(sentences)
         self.step(next(batches))
@@ -71,7 +72,7 @@ class Trainer:
                 yield torch.from_numpy(np.stack([sentences[place] for place in places]))
 
     def predicted(self, shapes: Iterable[tuple[tuple[int, int], int]]) -> float:
-        """Sentences/s by the fastest step of each shape, as `ramify bench` measures it; between some lengths a line."""
+        """Sentences/s by the fastest step of each shape, as in `ramify bench`; other lengths are interpolated."""
         seconds = {}
         for length in LENGTHS_TIMED:
             word_ids = torch.randint(self.words, (self.settings.batch_size, length))

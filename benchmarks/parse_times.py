@@ -1,10 +1,10 @@
-"""Processor time that one core takes to parse a sentence, by its length, and to start, for `simulate_cluster.py`.
+"""Processor time of one core for parsing a sentence, by its length, and for start-up; input of `simulate_cluster.py`.
 
     python benchmarks/parse_times.py MODEL SENTENCES.txt
 
-Reads, parses and writes sentences of SENTENCES that have about the same length, on one thread, some rounds for each
-length, of which the fastest counts. Processor time is disturbed little by other programs. Start-up is that of a new
-process until its first sentence is parsed, with compiled loops in their cache.
+Reads, parses and writes sentences of SENTENCES of about the same length on one thread, several rounds for each length,
+of which the fastest counts. Other programs hardly affect processor time. Start-up is the time of a new process until
+its first sentence is parsed, with compiled loops in the cache.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LENGTHS = (5, 10, 15, 20, 30, 40, 60)
 ROUNDS = 3
 SENTENCES = 512
 
-# What a worker does before and at its first block.
+# The start of a worker, and its first block.
 START = """
 import resource, sys, torch
 torch.set_num_threads(1)
@@ -33,7 +33,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def milliseconds(model: str, lines: list[str]) -> dict[int, float]:
-    """Per sentence, by the number of words between spaces."""
+    """Seconds per sentence, by the number of words between spaces."""
     import torch
 
     from ramify.parser import FORMATS, load

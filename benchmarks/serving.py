@@ -1,11 +1,12 @@
-"""How fast `ramify serve` answers on loopback, beside `ramify parse` on the same model and sentences.
+"""Speed of `ramify serve` on loopback, compared with `ramify parse` on the same model and sentences.
 
     python benchmarks/serving.py load MODEL SENTENCES [--clients 32] [--each 1] [--requests 3000]
     python benchmarks/serving.py soak MODEL SENTENCES --minutes 60 [--rate 2] --out soak.jsonl
 
-Both start a server of their own on a free port of this machine and stop it at the end. `load` prints sentences per
-second of both, from wall time and from processor time, latencies and errors. `soak` sends a mixture of parses,
-constraints, scores, glossary cards, mistakes and pages at a low rate and writes the server's memory once a minute.
+Both start a separate server on a free port of this machine and stop it at the end. `load` prints sentences per second
+of both, by wall time and by processor time, latencies and errors. `soak` sends a mixture of parses, constraints,
+scores, glossary requests, invalid requests and page loads at a low rate, and records the memory of the server once a
+minute.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FEW = 64
 
 
 class Connection:
-    """One client that keeps its connection: HTTP/1.1 by hand, because a library would take the server's time."""
+    """A client that keeps its connection: plain HTTP/1.1, because a library would take time from the server."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
@@ -43,7 +44,7 @@ class Connection:
                     self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
                 return await self._exchange(method, path, body)
             except (ConnectionError, asyncio.IncompleteReadError):
-                self._reader = None  # an idle connection may have been closed; a fresh one must work
+                self._reader = None  # an idle connection may have been closed; a new one must work
                 if attempt == 2:
                     raise
         raise AssertionError
@@ -111,7 +112,7 @@ async def load(server: Server, sentences: list[str], clients: int, each: int, re
             statuses[status] += 1
             assert status != 200 or len(json.loads(content)["results"]) == each
 
-    # The first requests of every length compile or load nothing more, but fill caches.
+    # Everything is compiled and loaded, but the first requests of every length fill caches.
     warm = Connection(server.host, server.port)
     await warm.ask("POST", "/v1/parse", json.dumps({"sentences": sentences[:64]}).encode())
     used, begun = server.seconds(), time.perf_counter()
@@ -131,7 +132,7 @@ async def load(server: Server, sentences: list[str], clients: int, each: int, re
 
 
 def parse(model: str, sentences: list[str], count: int) -> dict[str, float]:
-    """`ramify parse` of this many sentences; the time of a few, start included, is subtracted."""
+    """`ramify parse` of this many sentences; the time of a few sentences, including start-up, is subtracted."""
     import resource  # not on Windows
 
     taken: list[tuple[float, float]] = []
@@ -152,7 +153,7 @@ def parse(model: str, sentences: list[str], count: int) -> dict[str, float]:
 
 
 def soak_request(chance: random.Random, sentences: list[str], symbols: list[str]) -> tuple[str, str, bytes, set[int]]:
-    """One of many kinds: method, path, body, and the statuses that are right."""
+    """A random request: method, path, body, and the expected statuses."""
     text = chance.choice(sentences)
     kind = chance.random()
     if kind < 0.45:
@@ -188,7 +189,7 @@ def soak_request(chance: random.Random, sentences: list[str], symbols: list[str]
 
 
 async def soak(server: Server, sentences: list[str], minutes: float, rate: float, out: Path) -> None:
-    """Requests at random times, and a line of memory once a minute."""
+    """Requests at random times, and a line with the memory once a minute."""
     await server.until_ready()
     chance = random.Random(0)
     overview = json.loads((await Connection(server.host, server.port).ask("GET", "/v1/grammar"))[1])

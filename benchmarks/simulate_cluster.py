@@ -1,10 +1,10 @@
-"""How long many workers take to parse a corpus in blocks when workers fail now and then, by the size of the blocks.
+"""Simulates the time that many workers take to parse a corpus in blocks if workers sometimes fail, by block size.
 
     python benchmarks/simulate_cluster.py SENTENCES.txt --workers 1000 --milliseconds 10:0.1,20:0.3,40:1.2
 
-The time of a sentence is interpolated, in logarithms, between the measured times of some lengths; lengths are those of
-the lines of SENTENCES. A worker fails after an exponentially distributed time, loses the block that it is working on,
-starts again and begins that block again. One driver hands out the blocks, one after another.
+The time of a sentence is interpolated, in logarithms, between measured times of some lengths; lengths are those of the
+lines of SENTENCES. A worker fails after an exponentially distributed time, loses its current block, restarts and begins
+this block again. One driver hands out the blocks, one after another.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ class Cluster:
     startup: float
     """Seconds from the start of a worker until its model is loaded"""
     mean_time_between_failures: float
-    """Of one worker, in seconds; infinite if none fails"""
+    """Mean time between failures of one worker, in seconds; infinite without failures"""
     dispatch: float = 0.0
     """Seconds that the driver takes to hand out one block"""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of a run, in seconds; all but the first are summed over the workers."""
+    """Times of a run in seconds; all but the first are summed over the workers."""
 
     elapsed: float
     parsing: float
-    """Spent on blocks that were finished by it"""
+    """Time spent on blocks that were finished"""
     lost: float
-    """Spent on blocks when their worker failed"""
+    """Time lost with blocks whose worker failed"""
     starting: float
     waiting: float
-    """For the driver"""
+    """Time spent waiting for the driver"""
     idle: float
-    """At the end, when no block is left"""
+    """Idle time at the end, when no block is left"""
     failures: int
 
     @property
     def overhead(self) -> float:
-        """Worker time for one second of parsing, beyond that second."""
+        """Additional worker time per second of parsing."""
         return (self.lost + self.starting + self.waiting + self.idle) / self.parsing
 
 
 def simulate(blocks: Floats, cluster: Cluster, rng: np.random.Generator) -> Outcome:
-    """Blocks, given by their seconds, in order, each to the worker that is free first."""
+    """Assign blocks, given by their seconds, in order to the worker that is free first."""
     free = [(cluster.startup, worker) for worker in range(cluster.workers)]
     heapq.heapify(free)
     fails_at = [cluster.startup + _lifetime(cluster, rng) for _ in range(cluster.workers)]
@@ -71,7 +71,7 @@ def simulate(blocks: Floats, cluster: Cluster, rng: np.random.Generator) -> Outc
             failed = fails_at[worker]
             ready = failed + cluster.startup
             lost += max(failed - begin, 0.0)
-            waiting -= min(max(begin - failed, 0.0), cluster.startup)  # one that fails while it waits starts meanwhile
+            waiting -= min(max(begin - failed, 0.0), cluster.startup)  # a worker that fails while waiting restarts then
             failures += 1
             begin = max(ready, begin)
             fails_at[worker] = ready + _lifetime(cluster, rng)
@@ -88,13 +88,13 @@ def _lifetime(cluster: Cluster, rng: np.random.Generator) -> float:
 
 
 def expected_block(seconds: float, cluster: Cluster) -> float:
-    """Until a block of so many seconds is done, failures and starts included: (1/f + startup) (exp(f seconds) - 1)."""
+    """Expected time until a block is done, with failures and restarts: (1/f + startup) (exp(f seconds) - 1)."""
     rate = 1 / cluster.mean_time_between_failures
     return (1 / rate + cluster.startup) * float(np.expm1(rate * seconds)) if rate else seconds
 
 
 def sentence_seconds(lengths: NDArray[np.int64], measured: dict[int, float]) -> Floats:
-    """For every length, from the measured milliseconds by words: power laws between them, the nearest beyond."""
+    """Seconds for every length, from measured milliseconds by words: power laws between them, the nearest beyond."""
     known = np.array(sorted(measured), float)
     times = np.log([measured[int(length)] for length in known])
     logs = np.log(np.maximum(lengths, 1))
@@ -105,7 +105,7 @@ def sentence_seconds(lengths: NDArray[np.int64], measured: dict[int, float]) -> 
 
 
 def block_seconds(sentence: Floats, sentences: int, size: int, rng: np.random.Generator) -> Floats:
-    """Of all blocks: sums of `size` times drawn from those of sentences, by the central limit theorem."""
+    """Seconds of all blocks: sums of `size` times drawn from those of sentences, by the central limit theorem."""
     sizes = np.full(-(-sentences // size), size, float)
     sizes[-1] = sentences - size * (len(sizes) - 1)
     drawn = sizes * sentence.mean() + np.sqrt(sizes) * sentence.std() * rng.standard_normal(len(sizes))

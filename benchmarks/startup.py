@@ -1,9 +1,9 @@
-"""How long commands take to start: processor seconds, and their ratio to those of `import torch` in the same run.
+"""Start-up time of commands: processor seconds, and their ratio to those of `import torch` in the same run.
 
     python benchmarks/startup.py MODEL [--repeat 5]
 
-Each command runs several times in turn with the others; the least of its times counts, because other programs can only
-add to it. Compiled loops should be in numba's cache: the first run of each command, which may compile, is not counted.
+Each command runs several times in turn with the others; the shortest time counts, because other programs can only add
+to it. Compiled loops should be in numba's cache: the first run of each command, which may compile, is not counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MANY = 50
 
 
 def processor_seconds(arguments: list[str], given: str, measured: bool = True) -> float:
-    """Of a child process, whatever it answers."""
+    """Processor seconds of a child process, for any exit code."""
     import resource  # not on Windows
 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,9 +1,9 @@
-"""A new kind of distribution and a new family of models on it, from outside the package.
+"""A new kind of distribution and a family of models that uses it, defined outside the package.
 
 The distribution is over unlabelled binary trees whose spans have scores. The family learns these scores from raw text
-by contrastive estimation (Smith and Eisner 2005): the words as they stand should have more weight, summed over all
-trees, than the same words with two neighbours swapped. It has no likelihood and no labels. An entry point of the group
-`ramify.models` would make it known to the command line too.
+by contrastive estimation (Smith and Eisner 2005): the words in their order should have more weight, summed over all
+trees, than the same words with two neighbours swapped. It has no likelihood and no labels. An entry point in the group
+`ramify.models` would make it available to the command line too.
 
     python examples/new_family.py
 """
@@ -69,7 +69,7 @@ class ContrastiveBrackets(Model):
         return SpanTrees(spans, lengths)
 
     def objective(self, word_ids, lengths, noise=None, dropout=0.0) -> Tensor:  # noqa: ARG002
-        """(B,) the log share of the sentence among itself and its neighbours, in which two words are swapped."""
+        """(B,) the log of the sentence's share of the weight of itself and all versions with two words swapped."""
         candidates = [word_ids]
         for i in range(word_ids.shape[1] - 1):
             order = torch.arange(word_ids.shape[1])

@@ -1,7 +1,7 @@
-"""A distribution over trees inside a loss of your own: an encoder of words whose tags must make good phrases.
+"""A distribution over trees in a custom loss: an encoder of words whose tags must form good phrases.
 
-Any network can supply log p(word | preterminal); the rules are parameters beside it. The loss is minus log p(words),
-summed over all trees, minus the log posterior of a phrase that is known beforehand.
+Any network can supply log p(word | preterminal); the rules are separate parameters. The loss is minus log p(words),
+summed over all trees, minus the log posterior of a phrase that is known in advance.
 
     python examples/tree_loss.py
 """
@@ -35,7 +35,7 @@ class Rules(nn.Module):
 
 
 class Tagger(nn.Module):
-    """Somebody's own network: log p(word | preterminal) of the words of each sentence."""
+    """Any network that computes log p(word | preterminal) of the words of each sentence."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""Readers against any bytes at all."""
+"""Tests of the readers with arbitrary bytes."""

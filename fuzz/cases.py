@@ -1,4 +1,4 @@
-"""What the readers are fed: pieces of their formats to be put together at random, and what is huge."""
+"""Input for the readers: pieces of their formats, to be combined at random, and huge inputs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ PIECES = [
 ENCODINGS = ["utf-8", "utf-8-sig", "latin-1", "utf-16", "gb18030", "shift_jis"]
 
 _MANY = 30_000
-"""Far beyond the depth to which Python recurses"""
+"""Far beyond Python's recursion limit"""
 HUGE: dict[str, Callable[[], bytes]] = {
     "nested": lambda: b"(X " * _MANY + b"(NN a) (NN b)" + b")" * _MANY,
     "opened": lambda: b"(" * _MANY,

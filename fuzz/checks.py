@@ -1,4 +1,4 @@
-"""What must hold of every reader for any bytes: a RamifyError of one short sentence, or a right answer.
+"""Checks of every reader with arbitrary bytes: it raises a RamifyError of one short sentence, or its result is valid.
 
 `tests/project/test_fuzzing.py` runs these with hypothesis, `fuzz/fuzz_readers.py` with atheris.
 """
@@ -59,7 +59,7 @@ def _or_one_sentence(check: Check) -> Check:
 
 @_or_one_sentence
 def brackets(data: bytes, _scratch: Path) -> None:
-    """Trees read are as many as were begun, have words of the text, and read back as they are written."""
+    """All trees that begin are read, have words of the text, and are read back as they are written."""
     text = data.decode("utf-8", "replace")
     trees = list(read_brackets(text.split("\n"), "data"))
     assert text.count("(") == text.count(")")
@@ -78,7 +78,7 @@ def brackets(data: bytes, _scratch: Path) -> None:
 
 @_or_one_sentence
 def conllu(data: bytes, _scratch: Path) -> None:
-    """No word is lost, and heads that are accepted lead to one root; what is read is written and read again."""
+    """No word is lost, and accepted heads lead to one root; sentences can be written and read again."""
     lines = data.decode("utf-8", "replace").split("\n")
     sentences = list(read_conllu(lines, "data"))
     words = [line.split("\t") for line in lines if line.split("\t")[0].isdecimal()]
@@ -99,7 +99,7 @@ def conllu(data: bytes, _scratch: Path) -> None:
 
 @_or_one_sentence
 def text_lines(data: bytes, _scratch: Path) -> None:
-    """Words of text are what Python's own splitting gives, line for line; without line feeds a return ends a line."""
+    """Words of text are those of Python's `split`, line by line; without line feeds, carriage returns end lines."""
     read = AS_IS.sentences(read_text_lines(io.BytesIO(data), "data"), "data")
     sentences = [sentence.tokens for sentence in read]
     text = data.decode("utf-8").removeprefix("\ufeff")
@@ -111,7 +111,7 @@ def text_lines(data: bytes, _scratch: Path) -> None:
 
 @_or_one_sentence
 def files(data: bytes, scratch: Path) -> None:
-    """A file read whole and the same file streamed give the same sentences, whatever kind it is taken for."""
+    """Reading a whole file and streaming it give the same sentences, for any guessed kind."""
     file = scratch / "data"
     file.write_bytes(data)
     kind = get_args(Kind)[len(data) % len(get_args(Kind))]
@@ -128,7 +128,7 @@ def files(data: bytes, scratch: Path) -> None:
 
 @_or_one_sentence
 def rows(data: bytes, _scratch: Path) -> None:
-    """Every row of JSON is one sentence, with the tokens of its text and with all its other columns."""
+    """Every row of JSON is one sentence, with the tokens of its text and all its other columns."""
     lines = data.decode("utf-8", "replace").split("\n")
     found = list(sentences_from_cells(json_cells(lines, "data", Columns("words")), AS_IS, RowCount()))
     records = [json.loads(line) for line in lines if line.strip()]
@@ -142,7 +142,7 @@ def rows(data: bytes, _scratch: Path) -> None:
 
 @_or_one_sentence
 def prose(data: bytes, scratch: Path) -> None:
-    """Splitting prose into sentences loses nothing but white space."""
+    """Splitting prose into sentences loses only white space."""
     file = scratch / "prose"
     file.write_bytes(data)
     tokens = [sentence.tokens for sentence in SentenceStream(file, "text", TextRules(), None, split_sentences=True)]
@@ -151,7 +151,7 @@ def prose(data: bytes, scratch: Path) -> None:
 
 @_or_one_sentence
 def inline_constraints(data: bytes, _scratch: Path) -> None:
-    """Brackets disappear from the text, and what is left of the sentence has a tree."""
+    """Brackets disappear from the text, and the rest of the sentence has a tree."""
     sentence = InlineRules.of(AS_IS).sentence(data.decode("utf-8", "replace").replace("\0", ""), "data, line 1")
     forbidden = forbidden_spans(sentence)
     assert (forbidden is None) == (sentence.constraints is None)
@@ -160,7 +160,7 @@ def inline_constraints(data: bytes, _scratch: Path) -> None:
 
 @_or_one_sentence
 def constraint_lines(data: bytes, scratch: Path) -> None:
-    """Constraints of a file that are accepted leave the sentence a tree."""
+    """Accepted constraints of a file are met by at least one tree."""
     (scratch / "text").write_text("the old man saw a dog\n" * data.count(b"\n"))
     (scratch / "constraints").write_bytes(data)
     stream = SentenceStream(scratch / "text", "text", AS_IS, None)
@@ -172,7 +172,7 @@ def constraint_lines(data: bytes, scratch: Path) -> None:
 
 @_or_one_sentence
 def vocabulary(data: bytes, scratch: Path) -> None:
-    """A vocabulary that loads is saved as it was."""
+    """A vocabulary that can be loaded is saved unchanged."""
     file = scratch / "vocab.txt"
     file.write_bytes(data)
     words = Vocabulary.load(file)
@@ -183,7 +183,7 @@ def vocabulary(data: bytes, scratch: Path) -> None:
 
 @_or_one_sentence
 def rules(data: bytes, scratch: Path) -> None:
-    """A grammar that reads is written and read again as it was."""
+    """A grammar that can be read is written and read again unchanged."""
     file = scratch / "rules"
     file.write_bytes(data)
     grammar = read_rules(file)
@@ -195,7 +195,7 @@ def rules(data: bytes, scratch: Path) -> None:
 
 @_or_one_sentence
 def passages(data: bytes, _scratch: Path) -> None:
-    """However a file is cut, it reads to the end, and no line is named that is not there."""
+    """However a file is cut, it is read to the end, and only existing lines are named."""
     last = data.count(b"\n") + 1
     for cut in (cut_at_margin, cut_at_mark_up):
         assert all(1 <= line <= last for line, _ in cut(data))
@@ -212,7 +212,7 @@ def passages(data: bytes, _scratch: Path) -> None:
 
 @_or_one_sentence
 def manifest(data: bytes, scratch: Path) -> None:
-    """Any file of that name is a manifest of ours, or none."""
+    """Any file of this name is one of our manifests, or is ignored."""
     (scratch / "manifest.json").write_bytes(data)
     rule = manifest_word_rule((scratch, scratch / "manifest.json")[len(data) % 2])
     assert rule is None or isinstance(rule, WordRule)
@@ -220,7 +220,7 @@ def manifest(data: bytes, scratch: Path) -> None:
 
 @_or_one_sentence
 def options(data: bytes, _scratch: Path) -> None:
-    """Rules for words and splits, as a user may write them."""
+    """Rules for words and splits, as users may write them."""
     text = data.decode("utf-8", "replace")
     for understood in (_rule_by_name, _shares, lambda text: split_files(["a.mrg", "b/c.mrg"], text)):
         with suppress(RamifyError):
@@ -229,7 +229,7 @@ def options(data: bytes, _scratch: Path) -> None:
 
 @_or_one_sentence
 def experiment(data: bytes, scratch: Path) -> None:
-    """A plan holds every run that its groups name, each once."""
+    """A plan contains every run that its groups name, once."""
     path = scratch / "experiment.toml"
     path.write_bytes(data)
     plan = read_plan(path)
@@ -249,7 +249,7 @@ def _shares(text: str) -> None:
 
 @_or_one_sentence
 def results(data: bytes, scratch: Path) -> None:
-    """Any file among those of an experiment is a plan, a result or an error that can be reported, or is told."""
+    """Any file of an experiment is a plan, a result or an error, or it is reported."""
     folder = scratch / "experiment"
     run = folder / "runs" / "data" / "model" / "seed-0"
     (run / "results").mkdir(parents=True, exist_ok=True)

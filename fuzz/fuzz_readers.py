@@ -1,7 +1,7 @@
 """Fuzzing of every reader with atheris: `pip install atheris`, then `python -m fuzz.fuzz_readers -runs=1000000`.
 
-Random bytes, pieces of every format in any order, mixed encodings, and now and then something huge. The options
-are libFuzzer's; a hang of two minutes or a gigabyte of memory is a failure like any exception.
+Inputs are random bytes, pieces of every format in any order, mixed encodings, and occasionally something huge. Options
+are those of libFuzzer; a hang of two minutes or a gigabyte of memory is a failure, like any exception.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LIMITS = ["-timeout=120", "-rss_limit_mb=1024", "-max_len=128", "-len_control=0"
 
 
 def small(provider: atheris.FuzzedDataProvider) -> bytes:
-    """Bytes as they come, or pieces of the formats, in one encoding or in several."""
+    """Random bytes, or pieces of the formats, in one encoding or in several."""
     if provider.ConsumeBool():
         return provider.ConsumeBytes(provider.remaining_bytes())
     mixed, encoding = provider.ConsumeBool(), provider.PickValueInList(ENCODINGS)
@@ -35,7 +35,7 @@ def small(provider: atheris.FuzzedDataProvider) -> bytes:
 
 
 class Target:
-    """Runs one check a case; every so many cases, on something huge."""
+    """Runs one check per case, and regularly one on a huge input."""
 
     def __init__(self, scratch: Path) -> None:
         self.scratch = scratch

@@ -1,4 +1,4 @@
-"""The command line within this process: starting Python and torch anew for every test would take minutes."""
+"""The command line within this process, because starting Python and torch for every test would take minutes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Finished:
 
 
 def ramify(*arguments: object, given: str | bytes = "") -> Finished:
-    """What `ramify ARGUMENTS` would do, with `given` on its standard input."""
+    """Run `ramify ARGUMENTS` in this process, with `given` on standard input."""
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["ramify", *map(str, arguments)]),

@@ -16,18 +16,18 @@ from tests.hosts import can_make_hosts
 PROJECT = Path(__file__).resolve().parent.parent
 FIXTURES = PROJECT / "tests" / "fixtures"
 
-# A job in the background of a script (`nohup pytest &`) ignores Ctrl-C, and so would all processes that tests start.
+# A background job of a script (`nohup pytest &`) ignores Ctrl-C, and processes that tests start would inherit this.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tests start many processes. Without compiled modules on disk, each would compile the package again.
+# Tests start many processes. Without compiled modules on disk, each of them would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Torch's threads wait by spinning, so that on a busy machine tests of many small steps would take ten times as long.
+# Torch's threads wait by spinning, which would make tests of many small steps ten times as slow on a busy machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-# Matplotlib would leave a list of the fonts in the home folder.
+# Otherwise Matplotlib would write a list of fonts to the home folder.
 FONTS = PROJECT / ".pytest_cache" / "matplotlib"
 FONTS.mkdir(parents=True, exist_ok=True)
 os.environ.setdefault("MPLCONFIGDIR", str(FONTS))
@@ -46,11 +46,11 @@ EXTRAS = {
     "serve": "fastapi",
     "spacy": "spacy",
 }
-"""The library that each extra of the package brings"""
+"""The library that each extra of the package installs"""
 
 
 def is_missing(library: str) -> bool:
-    """Whether a library cannot be imported, as far as that is known without importing it."""
+    """Whether a library cannot be found, checked without importing it."""
     try:
         return find_spec(library) is None
     except (ImportError, ValueError):
@@ -69,7 +69,7 @@ if not can_make_hosts():
 
 
 def loops_are_compiled() -> bool:
-    """Whether numba has something in its cache for every file with loops, and the file was not changed since then."""
+    """Whether numba's cache has an entry for every file with loops that is newer than the file."""
     for file in (PROJECT / "src" / "ramify").rglob("*.py"):
         if "\n@compiled\n" in file.read_text(encoding="utf-8"):
             made = [each.stat().st_mtime for each in (file.parent / "__pycache__").glob(f"{file.stem}.*.nbi")]
@@ -80,7 +80,7 @@ def loops_are_compiled() -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Before all tests are run by several processes: compile the loops, which each process would do for itself."""
+    """Compile the loops before several processes run all tests, because otherwise each process would compile them."""
     config = session.config
     starts_processes = bool(config.getoption("numprocesses", None)) and "PYTEST_XDIST_WORKER" not in os.environ
     runs_all = config.args_source is pytest.Config.ArgsSource.TESTPATHS
@@ -89,21 +89,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line for everything that is missing, whose tests are not run; `.ci/run` accepts such a line for hosts alone."""
+    """A line for every missing requirement, whose tests are not run; `.ci/run` accepts this only for hosts."""
     for what in MISSING.values():
         terminalreporter.write_line(f"deselected: tests that need {what}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `needs(...)` for what is missing.
+    """Deselect the tests marked `needs(...)` whose requirement is missing.
 
-    Each of several processes begins with its share of the slow tests, so that none has a long one at the end.
+    With several processes, each begins with its share of the slow tests, so that none has a long test at the end.
     """
     left_out = [item for item in items if any(mark.args[0] in MISSING for mark in item.iter_markers("needs"))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    # Of n processes each gets an nth of the list, one piece, and only then do they take tests from each other.
+    # Each of n processes first gets a contiguous nth of the list; later they take tests from each other.
     if count := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0)):
         slow = [item for item in items if item.get_closest_marker("slow")]
         others = [item for item in items if not item.get_closest_marker("slow")]
@@ -117,7 +117,7 @@ def share(items: list[pytest.Item], k: int, count: int) -> list[pytest.Item]:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """The treebanks to measure on, which are not part of the project: $RAMIFY_DATA, or beside the project."""
+    """The folder of the treebanks, which are not part of the project: $RAMIFY_DATA, or a folder next to the project."""
     folder = Path(os.environ.get("RAMIFY_DATA", PROJECT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no treebanks in {folder}; set RAMIFY_DATA to their folder")
@@ -126,9 +126,9 @@ def data_folder() -> Path:
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
-    """Call it with a name and with what fills a folder of that name: one process of the test run does, for all of them.
+    """A function that returns the folder of a given name, after one process of the test run has filled it for all.
 
-    Nobody changes such a folder. A test that has to makes a copy.
+    Tests must not change such a folder; if they need to, they make a copy.
     """
     base = tmp_path_factory.getbasetemp()
     place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "made-once"
@@ -150,7 +150,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
 
 @pytest.fixture
 def on_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
-    """Call it to share out work of any size to this many threads, whatever the machine has, until the test ends."""
+    """A function that makes work of any size use this number of threads, on any machine, until the test ends."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""Several machines on this one: network namespaces with names and addresses, joined by a bridge."""
+"""Simulates several machines: network namespaces with names and addresses, connected by a bridge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ip(*arguments: str) -> None:
 
 
 def can_make_hosts() -> bool:
-    """Whether this process may make network namespaces, which takes root and the programs ip and unshare."""
+    """Whether this process can create network namespaces, which needs root and the programs ip and unshare."""
     if not (hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("ip") and shutil.which("unshare")):
         return False
     name = f"ramify-probe-{os.getpid()}"
@@ -32,20 +32,20 @@ def can_make_hosts() -> bool:
 
 @dataclass(frozen=True)
 class Host:
-    """A machine: nothing but the disk is shared with the others."""
+    """A simulated machine, which shares only the disk with the others."""
 
     name: str
     namespace: str
 
     def command(self, line: Sequence[str]) -> list[str]:
-        """The command line that runs another one there."""
+        """The command line that runs another command line on this machine."""
         begin = 'hostname "$0" && exec "$@"'
         return ["ip", "netns", "exec", self.namespace, "unshare", "--uts", "sh", "-c", begin, self.name, *line]
 
 
 @contextmanager
 def hosts(*names: str) -> Iterator[list[Host]]:
-    """Machines that know each other by these names."""
+    """Simulated machines that can reach each other by these names."""
     unique = f"ramify-{os.getpid()}"
     bridge = f"ram{os.getpid()}"
     known = "127.0.0.1 localhost\n" + "".join(f"{NETWORK}.{k} {name}\n" for k, name in enumerate(names, start=1))

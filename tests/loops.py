@@ -1,7 +1,8 @@
-"""`python -m tests.loops`: compile the loops of the package, those of each kind in a separate process.
+"""`python -m tests.loops`: compile the loops of the package, each kind in a separate process.
 
-In a fresh clone every process of a test run would compile most of them, because all need them at the same time. So
-they are compiled before (tests/conftest.py), and loaded from then on. What is forgotten here, a test compiles.
+In a new clone, every process of a test run would compile most loops, because all need them at the same time. Therefore
+they are compiled before the tests (tests/conftest.py). Loops that are missing here are compiled by the first test that
+needs them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LENGTHS = [5, 3]
 
 
 def build(make: Callable[[torch.dtype], TreeDistribution], dtype: torch.dtype) -> None:
-    """The loops of one kind of distribution."""
+    """Compile the loops of one kind of distribution."""
     distribution = make(dtype)
     distribution.log_partition("compiled").sum().backward()
     distribution.replace(**{name: x.detach() for name, x in distribution.tensors().items()}).marginals("compiled")
@@ -46,7 +47,7 @@ def lexicalised(dtype: torch.dtype) -> None:
 
 
 def layers(dtype: torch.dtype) -> None:
-    """The vocabulary's, those of symbols, and the steps of training."""
+    """Compile the loops of the vocabulary, of symbols and of training steps."""
     ids = torch.tensor([[0, 1, 2]])
     states, weight = (torch.randn(rows, 16, dtype=dtype).requires_grad_() for rows in (9, 20))
     word_log_probabilities(states.detach(), weight.detach(), None, ids)
@@ -64,7 +65,7 @@ def decoding(dtype: torch.dtype) -> None:
 
 
 KINDS = (low_rank, lexicalised, layers, dense, decoding)
-"""The longest first"""
+"""Longest compilation first"""
 MOST_PROCESSES = 4
 """As of `make test`; each takes about half a gigabyte"""
 

@@ -1,4 +1,4 @@
-"""The demo as a newcomer runs it."""
+"""The demo."""
 
 from __future__ import annotations
 

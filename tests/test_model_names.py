@@ -27,7 +27,7 @@ SENTENCE = "the dog saw a cat"
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Holds the models `en`, compressed, and `other`."""
+    """A folder with the compressed models `en` and `other`."""
     place = tmp_path_factory.mktemp("models")
     words = [parse.words for parse in builtin_treebank(0, 200, 0, 0)["train"]]
     for seed, name in enumerate(("other", "source")):
@@ -39,7 +39,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def here(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder to be in, with one bundled model."""
+    """An empty current folder, and one bundled model."""
     monkeypatch.setattr(model_names, "BUNDLED", models / "bundled")
     monkeypatch.chdir(tmp_path)
     model_names._note_hidden.cache_clear()
@@ -78,7 +78,7 @@ def test_every_command_takes_the_name(models, here):
         ["train", trees, "--teacher", "en", "--epochs", "1", "--preterminals", "2", "--out", here / "student"],
     ):
         found = command(*arguments)
-        if arguments[0] == "train":  # of one sentence none is left to hold out
+        if arguments[0] == "train":  # a single sentence cannot be held out
             assert "held out" in found.stderr
         else:
             assert found.returncode == 0, (arguments, found.stderr)
@@ -89,13 +89,13 @@ def test_every_command_takes_the_name(models, here):
 
 def test_a_folder_of_that_name_comes_first_and_a_note_says_so(models, here):
     shutil.copytree(models / "other", here / "en")
-    with pytest.warns(RamifyWarning, match="the model in .* is used, and not the bundled model"):
+    with pytest.warns(RamifyWarning, match="the model in .* is used instead of the bundled model"):
         assert resolve("en") == Path("en")
-    assert resolve("en") == Path("en")  # said once
+    assert resolve("en") == Path("en")  # reported only once
     model_names._note_hidden.cache_clear()
     found = command("parse", "-m", "en", given=SENTENCE)
     assert found.stdout == tree_of(models / "other")
-    assert found.stderr.count("not the bundled model") == 1
+    assert found.stderr.count("instead of the bundled model") == 1
 
 
 def test_a_file_of_rules_comes_first(here):
@@ -108,8 +108,8 @@ def test_an_unknown_name_lists_the_bundled_ones():
     found = command("parse", "-m", "de", given=SENTENCE)
     assert found.returncode == 2
     assert found.stderr.startswith("error: de: ")
-    assert "bundled models are en" in found.stderr
-    with pytest.raises(RamifyError, match="bundled models are en"):
+    assert "bundled model: en" in found.stderr
+    with pytest.raises(RamifyError, match="bundled model: en"):
         ramify.load("de")
     with pytest.raises(RamifyError, match="bundled models en"):
         system_kind("de")
@@ -170,7 +170,7 @@ def test_a_model_of_the_hub(stand_in, models, here):
     name = f"hf:owner/name@{COMMIT}"
     found = command("parse", "-m", name, given=SENTENCE)
     assert found.stdout == tree_of(models / "other") != ""
-    assert "commit" not in found.stderr  # nothing to say of one that is pinned
+    assert "commit" not in found.stderr  # a pinned revision is not reported
     assert str(ramify.load(name).parse(SENTENCE)) == str(ramify.load(models / "other").parse(SENTENCE))
     [call] = stand_in.calls  # within one process only once
     assert (call["repo_id"], call["revision"]) == ("owner/name", COMMIT)
@@ -193,7 +193,7 @@ def test_an_ensemble_of_the_hub(stand_in, models):
     assert len(ramify.load(f"hf:owner/both@{COMMIT}").members) == 2
 
 
-def test_what_is_fetched_is_checked(stand_in):
+def test_downloaded_files_are_checked(stand_in):
     weights = stand_in.source / "model.safetensors"
     data = weights.read_bytes()
     weights.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))

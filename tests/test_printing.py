@@ -1,4 +1,4 @@
-"""Words of strangers as they are shown: spelt as they are, and obeyed by nobody."""
+"""Untrusted words are shown with their spelling, without characters that a terminal would interpret."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def test_joiners_and_soft_hyphens_are_spelling(tmp_path):
 
 
 @pytest.mark.parametrize("sign", "\0\x1b\n\x9b\ud800\u2028\u2029\u202e\u2066\ufeff\ufff9\ue000\U000e0041\U000e0fff")
-def test_what_a_terminal_would_obey_is_not_printed(sign):
+def test_control_characters_are_not_printed(sign):
     assert printable(f"a{sign}b") == "a\ufffdb"
     assert printable(f"a{sign}b", instead="") == "ab"
 
 
 @pytest.mark.parametrize("sign", "é\u00a0\u00ad\u0600\u061c\u200c\u200d\u200f\u3000\U0001f600")
-def test_what_belongs_to_words_is_printed(sign):
+def test_characters_of_words_are_printed(sign):
     assert printable(f"a{sign}b") == f"a{sign}b"

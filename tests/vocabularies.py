@@ -11,5 +11,5 @@ from ramify.corpus.vocabulary import Vocabulary, count_words
 def vocabulary_of(
     sentences: Iterable[Iterable[str]], size: int = 10_000, normal_form: NormalForm = "NFC"
 ) -> Vocabulary:
-    """The most frequent words of sentences."""
+    """A vocabulary of the most frequent words of sentences."""
     return Vocabulary.from_counts(count_words(sentences, normal_form), size, normal_form)

@@ -1,1 +1,1 @@
-"""Tools of the project itself, not part of the package."""
+"""Tools for developing the project, not part of the package."""

@@ -35,7 +35,7 @@ def page() -> str:
 
 def _section(name: str, value: Any) -> str:
     if inspect.isclass(value):
-        # Inherited from our own classes too: readers do not care where a method is written.
+        # Including those inherited from our own classes.
         owners = {
             attribute: base
             for base in reversed(value.__mro__)

@@ -1,9 +1,9 @@
-"""Put a trained model into the package, with its scores and its card.
+"""Add a trained model to the package, with its scores and its card.
 
     python -m tools.bundle_model en FOLDER DATA
 
-FOLDER is the trained model, DATA holds the treebanks. The model is compressed and scored; its card is
-`models/en/card.md` with these scores filled in. What is in the package changes only after all of that went well.
+FOLDER is the trained model, DATA contains the treebanks. The model is compressed and scored; its card is
+`models/en/card.md` with these scores filled in. The package changes only if all of this succeeds.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ SCORES = "scores.json"
 TREEBANK = "en-wsj-sample"
 LARGEST = 6_000_000
 MAX_LOSS = 0.1
-"""Points of S-F1 that compressing may cost"""
+"""Maximum loss of S-F1 by compression, in points"""
 
 
 def whole_treebank(folder: Path) -> Corpus:
-    """All three parts together."""
+    """The whole treebank: train, dev and test together."""
     corpora = [read_sentences(folder, split=split) for split in SPLITS]
     parses = [parse for corpus in corpora for parse in corpus.parses]
     digest = hashlib.sha256("".join(corpus.checksum for corpus in corpora).encode()).hexdigest()
@@ -42,7 +42,7 @@ def whole_treebank(folder: Path) -> Corpus:
 
 
 def f1_of(system: Parser | str, gold: Corpus) -> dict[str, Any]:
-    """S-F1, C-F1 and, of a model, the unknown words in percent."""
+    """S-F1, C-F1 and, for a model, the unknown words in percent."""
     found = ramify.evaluate(system, gold, word_rule=guess_word_rule(gold.parses))
     unknown = {} if found.coverage is None else {"unknown_percent": round(found.coverage.unknown_rate, 2)}
     scores = found.scores
@@ -50,7 +50,7 @@ def f1_of(system: Parser | str, gold: Corpus) -> dict[str, Any]:
 
 
 def scores_of(folder: Path, gold: Corpus) -> dict[str, Any]:
-    """What the card tells of a model: its scores beside right branching, on sentences it never saw."""
+    """Facts for the card of a model: its scores and those of right branching on sentences that it has not seen."""
     return {
         "treebank": gold.source,
         "sentences": len(gold),
@@ -84,7 +84,7 @@ def card(name: str, folder: Path, scores: dict[str, Any]) -> str:
 
 
 def main(name: str, source: Path, data: Path) -> None:
-    """Compress, score, and only then replace what is in the package."""
+    """Compress and score, and only then replace the model in the package."""
     gold = whole_treebank(data / TREEBANK)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / name

@@ -1,4 +1,4 @@
-"""The pictures of the page in docs/serve.md, from a running server with two models.
+"""Take the screenshots of the page in docs/serve.md, from a running server with two models.
 
 ramify serve -m demo=runs/demo -m small=runs/small --text sentences.txt --port 8000
 python -m tools.screenshots http://127.0.0.1:8000/ docs/example/serve

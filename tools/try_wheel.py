@@ -2,7 +2,7 @@
 
     python -m tools.try_wheel
 
-Prints sizes and the seconds to the first tree: cold, with nothing compiled, and warm. Needs what pip needs.
+Prints sizes and the seconds to the first tree: cold, with nothing compiled, and warm. Needs a network for pip.
 """
 
 from __future__ import annotations

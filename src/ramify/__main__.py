@@ -21,16 +21,16 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     keep_freed_memory()
-    # At its end Python looks for garbage among all objects; torch alone leaves 166,000 of them.
+    # When it exits, Python searches all objects for garbage; torch alone leaves 166,000 of them.
     atexit.register(gc.freeze)
     try:
-        # Only now, because this takes seconds in which the user may press Ctrl-C.
+        # Inside the try, because this takes seconds in which the user may press Ctrl-C.
         with importing():
             from ramify.cli import run
 
         run()
     except Stopped as stop:
-        is_first_failure()  # so that other processes of the job do not report that they lost this one
+        is_first_failure()  # other processes of the job then do not report that they lost this one
         if launched_rank() == 0:
             sys.stderr.write(f"{stop}\n")
         sys.exit(stop.exit_code)

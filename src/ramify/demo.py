@@ -37,9 +37,9 @@ SETTINGS: dict[str, Any] = {
     "gain": 4.0,
     "punctuation_penalty": 0.0,
 }
-"""Small enough for two minutes on two cores. With fewer steps, or not many more symbols than the 17 + 19 of the
-true grammar, the last digits of sums decide how much is learnt; with these settings, the worst runs are nearly as good
-as the best."""
+"""Small enough for two minutes on two cores. With fewer steps, or with only a few symbols more than the 17 + 19 of the
+true grammar, rounding errors decide how much is learnt; with these settings, the worst runs are nearly as good as the
+best."""
 
 SOURCE = "built-in {}"
 TREES, RULES = 3, 12
@@ -58,7 +58,7 @@ def _as_corpus(name: str, parses: list[Parse]) -> Corpus:
 
 
 def _is_demo(folder: Path) -> bool:
-    """Whether a run was left there by the demo, so that the demo may replace it."""
+    """Whether the demo wrote this folder, so that it may replace it."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         return bool(config["data"]["train"]["source"] == SOURCE.format("train"))
@@ -94,14 +94,14 @@ def compare(parser: Parser, test: Corpus) -> list[Evaluation]:
 
 
 def used_rules(parser: Parser, parses: Sequence[Parse]) -> list[tuple[str, str, str, float]]:
-    """The strongest rule of each nonterminal, those first that the parses of these sentences use most."""
+    """The strongest rule of each nonterminal, beginning with those that the parses of these sentences use most."""
     analyses = parser.analyse_many(parse.words for parse in parses)
     usage = Counter(label for analysis in analyses for label in analysis.parse.labels)
     return [parser.strongest_rules(label, 1)[0] for label, _ in usage.most_common(RULES)]
 
 
 def run_demo(out: Path, seed: int, console: Console, notes: Console) -> None:
-    """Train on the built-in corpus, print scores, trees and rules, leave the model in `out`."""
+    """Train on the built-in corpus, print scores, trees and rules, and save the model in `out`."""
     corpus = builtin_corpus()
     parser = learn(out, seed, corpus, notes)
     test = corpus["test"]

@@ -4,11 +4,11 @@ import signal
 
 
 class RamifyError(Exception):
-    """What is wrong, where, and what to do about it, in one sentence; the command line prints it as is."""
+    """A user error: one sentence that says what is wrong, where, and what to do. The command line prints it."""
 
 
 class RamifyWarning(UserWarning):
-    """What may be a mistake, in one sentence; the command continues."""
+    """A possible mistake, described in one sentence; the command continues."""
 
 
 class Stopped(BaseException):
@@ -20,10 +20,10 @@ class Stopped(BaseException):
 
     @property
     def exit_code(self) -> int:
-        """As a shell reports it: 130 after Ctrl-C, 143 after SIGTERM."""
+        """The exit code, as in a shell: 130 after Ctrl-C, 143 after SIGTERM."""
         return 128 + self.signal
 
 
 def shortened(text: str) -> str:
-    """`text` in quotes, cut so that an error stays one readable sentence whatever the file holds."""
+    """`text` in quotes, shortened so that an error stays readable."""
     return repr(text if len(text) <= 40 else text[:37] + "...")

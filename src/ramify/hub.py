@@ -1,7 +1,7 @@
-"""Models of the Hugging Face Hub, where huggingface_hub is installed; without torch.
+"""Models of the Hugging Face Hub, if huggingface_hub is installed. Does not import torch.
 
-Only the files of a model folder are fetched, into a folder of real files: the Hub's own cache holds links, which a
-model folder may not have. They are checked when they are loaded, as those of any other folder.
+Only the files of a model folder are downloaded, to a folder of regular files, because the Hub's cache consists of
+links, which a model folder may not contain. They are checked when they are loaded, like those of any other folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PATTERNS = [*FILES, *(f"member-*/{name}" for name in FILES)]
 
 @cache
 def download(name: str) -> Path:
-    """The folder of the model `owner/name@revision`, fetched if it is not there yet."""
+    """The folder of the model `owner/name@revision`, downloaded if necessary."""
     found = _NAME.fullmatch(name)
     if found is None or ".." in name:
         raise RamifyError(f"hf:{name}: this is not a valid model name; give hf:owner/name@revision.")
@@ -40,14 +40,14 @@ def download(name: str) -> Path:
         commit = revision if _COMMIT.fullmatch(revision) else str(model_info(repository, revision=revision).sha)
         place = Path(HF_HOME) / "ramify" / f"{repository}@{commit}".replace("/", "--")
         snapshot_download(repository, revision=commit, allow_patterns=PATTERNS, local_dir=place)
-    except Exception as error:  # whatever the network, the Hub or its library make of it
+    except Exception as error:  # any error of the network, the Hub or its library
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise RamifyError(
             f"hf:{name}: cannot be downloaded ({reason[:200]}); check the name and the network."
         ) from error
     if commit != revision:
         warnings.warn(
-            f"hf:{name}: is now at the commit {commit}; give hf:{repository}@{commit} to get the same model every "
+            f"hf:{name}: uses the current commit {commit}; give hf:{repository}@{commit} to get the same model every "
             "time.",
             RamifyWarning,
             stacklevel=3,

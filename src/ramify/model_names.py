@@ -1,4 +1,4 @@
-"""Models and other systems as a person names them; without torch, so that a wrong name is refused at once."""
+"""Names of models and other systems. Does not import torch, so that a wrong name is reported without delay."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Literal
 from ramify.errors import RamifyError, RamifyWarning
 
 CONFIG = "config.json"
-"""What every model folder has"""
+"""The file that every model folder has"""
 BUNDLED = Path(__file__).parent / "bundled"
-"""Holds a model folder for each model that comes with the package"""
+"""Contains the folders of the bundled models"""
 HUB = "hf:"
 SystemKind = Literal["model", "predicted", "baseline", "average"]
 
 
 def bundled_models() -> list[str]:
-    """The names of the models that come with the package."""
+    """The names of the bundled models."""
     return sorted(path.parent.name for path in BUNDLED.glob(f"*/{CONFIG}"))
 
 
 def resolve(model: str | Path) -> Path:
-    """Where a model is, by its name: a model folder or a file, a bundled model, or `hf:owner/name@revision`.
+    """The path of a model by its name: a model folder or a file, a bundled model, or `hf:owner/name@revision`.
 
-    Of these the first one that there is; a name that is nothing of the kind comes back as it is.
+    The first of these that exists is returned; any other name is returned unchanged.
     """
     path, text = Path(model), str(model)
     is_bundled = text in bundled_models()
@@ -44,18 +44,18 @@ def resolve(model: str | Path) -> Path:
 
 @cache
 def _note_hidden(path: Path, name: str) -> None:
-    """Once for each of them."""
+    """Warn once for each name."""
     warnings.warn(
-        f"{name}: the model in {path} is used, and not the bundled model of the same name.",
+        f"{name}: the model in {path} is used instead of the bundled model of the same name.",
         RamifyWarning,
         stacklevel=3,
     )
 
 
 def split_name(text: str) -> tuple[str, Path]:
-    """The two parts of `NAME=PATH`; the name is empty if there is none, and what exists as a whole is a path.
+    """The two parts of `NAME=PATH`; without `=`, or if the whole text is an existing path, the name is empty.
 
-    The path of a model that is given by its name is where the model is.
+    If the path is the name of a model, the path of this model is returned.
     """
     name, _, rest = text.partition("=")
     if name and rest and not Path(text).exists():
@@ -65,7 +65,7 @@ def split_name(text: str) -> tuple[str, Path]:
 
 def system_kind(text: str) -> SystemKind:
     """A folder or a file of rules (`.pcfg`) is a model, any other file contains trees, and the rest are baselines."""
-    from ramify.evaluation.baselines import BASELINES  # which few commands need
+    from ramify.evaluation.baselines import BASELINES  # few commands need it
 
     path = split_name(text)[1]
     if path.exists():
@@ -85,12 +85,12 @@ def _bundled(before: str) -> str:
 
 
 def check_model(path: Path) -> None:
-    """Refuse what is neither a model folder nor a file, which may contain rules."""
+    """Refuse a path that is neither a model folder nor a file, which may contain rules."""
     if path.is_file() or (path / CONFIG).exists():
         return
     if not path.exists():
         raise RamifyError(
-            f"{path}: this model folder does not exist{_bundled(', and bundled models are ')}; check the name."
+            f"{path}: this model folder does not exist; check the name{_bundled(', or use a bundled model: ')}."
         )
     raise RamifyError(
         f"{path}: this is not a model folder, because it has no {CONFIG}; give a folder written by ramify train."

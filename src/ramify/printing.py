@@ -1,28 +1,28 @@
-"""Text of others, made safe to show: without characters that a terminal, an editor or a page would interpret."""
+"""Makes text safe to show, without characters that a terminal, an editor or a page would interpret."""
 
 from __future__ import annotations
 
 import unicodedata
 
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cs", "Cn", "Co", "Zl", "Zp"})
-"""Control signs, surrogates, what has no meaning or a private one, ends of lines and paragraphs"""
+"""Control characters, surrogates, unassigned and private characters, ends of lines and paragraphs"""
 _REFUSED_FORMATS = frozenset(
     map(
         chr,
         (
-            *range(0x202A, 0x202F),  # embeddings and overrides of the direction of writing
-            *range(0x2066, 0x206A),  # its isolates
-            0xFEFF,  # the mark of a byte order
-            *range(0xFFF9, 0xFFFC),  # annotations between the lines
-            *range(0xE0000, 0xE0080),  # tags, which are not seen
+            *range(0x202A, 0x202F),  # embeddings and overrides of the writing direction
+            *range(0x2066, 0x206A),  # isolates of the writing direction
+            0xFEFF,  # byte order mark
+            *range(0xFFF9, 0xFFFC),  # interlinear annotations
+            *range(0xE0000, 0xE0080),  # tags, which are invisible
         ),
     )
 )
-"""These reorder or hide text; other signs of format are ordinary spelling, as the joiners of Persian and Hindi."""
+"""These reorder or hide text; other format characters belong to spelling, such as the joiners of Persian and Hindi."""
 
 
 def printable(text: str, instead: str = "\ufffd") -> str:
-    """`text` with `instead` in place of every character that would be interpreted rather than shown."""
+    """`text` with `instead` in place of every character that would be interpreted instead of shown."""
     return text if text.isprintable() else "".join(sign if _is_shown(sign) else instead for sign in text)
 
 

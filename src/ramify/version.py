@@ -1,3 +1,3 @@
-"""The one place the version is written."""
+"""The version of the package."""
 
 VERSION = "0.1.0"

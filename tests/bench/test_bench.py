@@ -1,4 +1,4 @@
-"""What `ramify bench` counts and reports; no test asserts how fast anything is."""
+"""Counts and output of `ramify bench`; no test asserts on time."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def test_operations_are_counted_as_the_docs_say():
     assert flop(case, grammar) == 3 * (charts + rule_networks + start + preterminals + words)
     assert flop(Case("tn-pcfg", n, p, d, B, N, q, "inside"), grammar) == 3 * charts
     assert flop(Case("tn-pcfg", n, p, d, B, N, q, "parse"), grammar) == 2 * charts
-    few_components = Case("td-pcfg", 40, 60, 10, 1, 20, 100, "train")  # 4 d^2 a span, and no networks
+    few_components = Case("td-pcfg", 40, 60, 10, 1, 20, 100, "train")  # 4 d^2 per span, and no networks
     charts = 190 * 4 * 10 * 10 + 4 * 40 * 10 * 10 + 4 * 20 * 60 * 10 + 2 * 10 * 1330
     assert flop(few_components, few_components.grammar()) == 3 * charts
-    one_span = Case("td-pcfg", 40, 60, 10, 1, 2, 100, "train")  # for which the d x 2d products are not worth making
+    one_span = Case("td-pcfg", 40, 60, 10, 1, 2, 100, "train")  # too short for the d x 2d products to be worth it
     assert flop(one_span, one_span.grammar()) == 3 * (6 * 40 * 10 + 4 * 2 * 60 * 10 + 2 * 10)
 
 
@@ -64,7 +64,7 @@ def test_every_task_gives_every_figure(task, model, monkeypatch):
     assert (record["predicted_memory_mb"] is not None) == (task == "parse")
 
 
-def test_a_compound_grammar_makes_its_rules_for_every_sentence():
+def test_a_compound_grammar_computes_rules_for_every_sentence():
     sizes = {**TINY, "batch": 3}
     plain, compound = Case(**sizes), Case(**sizes, compound=True)
     assert flop(compound, compound.grammar()) > 2 * flop(plain, plain.grammar())
@@ -106,7 +106,7 @@ for cores in (1, 2):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can forget the peak before the task")
 def test_parsing_takes_the_memory_that_was_predicted():
-    """By what the system counts: charts that nobody predicted would be there too."""
+    """Memory as counted by the system, which includes charts that were not predicted."""
     cases = [(30, 60, 200, 8, 60), (30, 60, 200, 8, 100), (30, 60, 200, 3, 200), (120, 250, 250, 8, 100)]
     command = [sys.executable, "-c", MEMORY, json.dumps(cases)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -43,7 +43,7 @@ def test_help_names_every_command_and_setting():
         assert f"--{option}" in page
 
 
-def test_help_tells_the_defaults():
+def test_help_shows_the_defaults():
     page = " ".join(ramify("train", "--help").stdout.split())
     assert "[default: 60]" in page
     assert "half of the preterminals]" in page
@@ -104,7 +104,7 @@ def test_version():
     assert ramify("--version").stdout.startswith("ramify 0.")
 
 
-def test_parse_gives_one_tree_a_line_in_order(folder):
+def test_parse_prints_one_tree_per_line_in_order(folder):
     sentences = "the dog will see a cat\n\nword\nÉtrange ünseen 42 words\n"
     result = ramify("parse", "-m", folder / "model", "-", given=sentences)
     assert result.returncode == 0, result.stderr
@@ -137,7 +137,7 @@ def test_parse_reads_the_words_of_trees(folder):
     assert [parse.words for parse in read_brackets(result.stdout.splitlines(), "out")] == gold
 
 
-def test_score_gives_a_number_a_line(folder):
+def test_score_prints_a_number_per_line(folder):
     result = ramify("score", "-m", folder / "model", given="the dog will see a cat\nword\n")
     first, second = result.stdout.split()
     assert float(first) < 0
@@ -186,7 +186,7 @@ def test_debug_shows_the_traceback():
 
 
 @pytest.mark.slow
-def test_a_closed_pipe_is_no_error(folder):
+def test_a_closed_pipe_is_not_an_error(folder):
     many = folder / "many.txt"
     many.write_text("the dog will see a cat\n" * 5000)
     command = f"{sys.executable} -m ramify parse -m {folder / 'model'} {many} | head -n 1"

@@ -1,4 +1,4 @@
-"""What comes out can be read back, every token of it, from a file or a pipe, compressed or not."""
+"""All output can be read back with every token, from a file or a pipe, compressed or not."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NASTY = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Text, trees and a model that learnt from the text."""
+    """Text, trees and a model trained on the text."""
     place = tmp_path_factory.mktemp("good")
     parses = builtin_treebank(0, train=60, dev=1, test=1)["train"]
     (place / "trees").write_text("".join(write_brackets(parse) + "\n" for parse in parses))
@@ -74,11 +74,11 @@ for form in sys.argv[1].split():
     sys.stdout.flush()
     sys.stdout.buffer.write(b"\\0")
 """
-"""Parses into a pipe in one format after another, with a NUL after each"""
+"""Parses into a pipe in several formats, with a NUL after each"""
 
 
 def piped(model: Path, text: Path, forms: Iterable[str]) -> dict[str, bytes]:
-    """What another process writes into a pipe."""
+    """The output of another process to a pipe."""
     code = f"MODEL, TEXT = {str(model)!r}, {str(text)!r}\n{PIPED}"
     result = subprocess.run([sys.executable, "-c", code, " ".join(forms)], capture_output=True, check=False)
     assert result.returncode == 0, result.stderr.decode()
@@ -107,7 +107,7 @@ def test_a_pipe_gets_what_a_file_gets(place: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_terminal_is_spared_what_it_would_obey(place: Path, tmp_path: Path) -> None:
+def test_control_characters_are_not_printed_to_a_terminal(place: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("the \x1b]0;owned\x07dog sleeps\n")
     ours, theirs = pty.openpty()
@@ -118,7 +118,7 @@ def test_a_terminal_is_spared_what_it_would_obey(place: Path, tmp_path: Path) ->
         while True:
             try:
                 piece = os.read(ours, 4096)
-            except OSError:  # how Linux ends it
+            except OSError:  # on Linux, the end of a pseudo-terminal
                 break
             if not piece:
                 break
@@ -269,7 +269,7 @@ def test_our_own_json_is_scored_as_our_own_trees(place: Path, tmp_path: Path) ->
         '{"tokens": ["a"], "tags": ["A", "B"], "constituents": []}',
     ],
 )
-def test_json_that_is_no_sentence_is_refused(place: Path, tmp_path: Path, spoilt: str) -> None:
+def test_json_that_is_not_a_sentence_is_refused(place: Path, tmp_path: Path, spoilt: str) -> None:
     path = tmp_path / "bad"
     path.write_text('{"tokens": [], "constituents": []}\n' + spoilt + "\n")
     with pytest.raises(RamifyError, match="bad, line 2: this line is not in the format"):
@@ -284,13 +284,13 @@ def test_a_tree_among_lines_of_text_is_noticed_once(tmp_path: Path, line: str) -
         with pytest.warns(RamifyWarning, match="text, line 3: .* bracketed tree") as seen:
             read(path)
         assert len(seen) == 1
-    read_sentences(path, "text")  # who says that it is text knows
+    read_sentences(path, "text")  # the given kind is used
 
 
 @pytest.mark.parametrize(
     "line", ["( see ( smith 2010 ) )", "(he laughed)", "(see (smith 2010)) for more", "a (S (A b))"]
 )
-def test_text_with_brackets_is_not_taken_for_a_tree(line: str) -> None:
+def test_text_with_brackets_is_not_read_as_a_tree(line: str) -> None:
     assert not warn_about_tree(line, "here")
 
 
@@ -309,7 +309,7 @@ def test_a_model_of_prose_splits_prose_unless_chosen_otherwise(tmp_path: Path) -
         lines = ramify(command, "-m", model, prose, "--no-split-sentences").stdout
         assert lines.count("\n") == PROSE.count("\n")
     (tmp_path / "trees").write_text("(S (A a) (B b))\n")
-    assert ramify("parse", "-m", model, tmp_path / "trees").returncode == 0  # trees are sentences already
+    assert ramify("parse", "-m", model, tmp_path / "trees").returncode == 0  # trees are already sentences
     assert ramify("parse", "-m", model, tmp_path / "trees", "--split-sentences").returncode == 2
 
 
@@ -323,7 +323,7 @@ def test_a_changed_vocabulary_is_refused(place: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_resumed_parse_has_the_bytes_of_an_unbroken_one(place: Path, tmp_path: Path) -> None:
-    """Killed in the middle, from a pipe that makes pauses: batches must be the same, for the last digits' sake."""
+    """Killed in the middle, with input from a pipe that pauses: the last digits depend on the batches."""
     lines = (place / "text").read_bytes().splitlines(True) * 40
     text, whole, out = tmp_path / "text", tmp_path / "whole", tmp_path / "out"
     text.write_bytes(b"".join(lines))
@@ -359,9 +359,7 @@ def test_a_resumed_parse_has_the_bytes_of_an_unbroken_one(place: Path, tmp_path:
 
 @pytest.mark.parametrize(("left", "kept"), [(0, 0), (1023, 0), (1024, 1024), (1500, 1024), (2048, 2048)])
 def test_only_whole_groups_of_lines_are_resumed(tmp_path: Path, monkeypatch, left: int, kept: int) -> None:
-    monkeypatch.setattr(
-        "ramify.cli.line_output._CHUNK", 1000
-    )  # so that groups end in the middle of what is read at once
+    monkeypatch.setattr("ramify.cli.line_output._CHUNK", 1000)  # so groups end in the middle of a window
     partial = tmp_path / "out.partial"
     partial.write_text("".join(f"line {number}\n" for number in range(left)) + "half a li")
     (tmp_path / "out.partial.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""Commands load what they need, and refuse what is wrong before they load it."""
+"""Commands import only what they need, and report mistakes before they import it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ for arguments in {}:
 
 
 def loaded_by(code: str, cwd: Path | None = None) -> set[str]:
-    """The slow packages that a process has loaded after running some code."""
+    """The slow packages that a process has imported after running some code."""
     tell = f"print('loaded:', *(name for name in {SLOW_TO_IMPORT} if name in sys.modules))"
     return set(run(f"{code}\n{tell}", cwd).rpartition("loaded:")[2].split())
 
@@ -45,7 +45,7 @@ def run(code: str, cwd: Path | None = None) -> str:
 
 
 def loaded_by_commands(commands: list[list[str]], cwd: Path) -> set[str]:
-    """By several commands in one process, because importing torch takes seconds."""
+    """The packages imported by several commands in one process, because importing torch takes seconds."""
     return loaded_by(
         f"""
 from ramify.__main__ import main
@@ -96,10 +96,10 @@ REFUSALS = (
     (["parse", "-m", WHOLE, "--resume", "--decoder", "sample"], "resumed"),
     (["parse", "-m", WHOLE, "--wrong"], "--wrong"),
 )
-"""Mistakes, and a part of what is said about each"""
+"""Mistakes, and a part of the error for each"""
 
 
-def test_what_is_wrong_is_refused_before_anything_slow_is_imported(folder):
+def test_mistakes_are_reported_before_slow_imports(folder):
     """One process makes all the mistakes, one after another."""
     commands = [arguments for arguments, _ in REFUSALS]
     lines = run(REFUSED.format(commands, SLOW_TO_IMPORT), folder).splitlines()
@@ -110,7 +110,7 @@ def test_what_is_wrong_is_refused_before_anything_slow_is_imported(folder):
 
 
 @pytest.mark.slow
-def test_one_sentence_needs_torch_alone(folder):
+def test_one_sentence_needs_only_torch(folder):
     commands = [["parse", "-m", str(MODELS / family), "one.txt"] for family in ("tn-pcfg", "n-pcfg", "sn-pcfg")]
     assert loaded_by_commands(commands, folder) == {"torch"}
 
@@ -123,8 +123,8 @@ def test_many_sentences_and_files_need_compiled_loops(arguments, folder):
 
 
 @pytest.mark.parametrize("name", ["tn-pcfg", "n-pcfg", "sn-pcfg", "nbl-pcfg"])
-def test_few_sentences_parse_as_many_do(name):
-    """Few by the torch engine and plain loops, many by the compiled ones."""
+def test_few_sentences_have_the_same_trees_as_many(name):
+    """Few sentences use the torch engine and plain loops, many the compiled ones."""
     parser = ramify.load(MODELS / name)
     sentences = ["the dog saw a cat", "a cat", "dog", "the old cat in the garden saw the dog with a man"]
     with postpone_loops(FEW_WORDS):
@@ -170,7 +170,7 @@ def test_models_as_shapes_alone(name):
 
 
 @pytest.mark.slow
-def test_shapes_alone_need_nothing_slow():
+def test_shapes_need_no_slow_imports():
     loaded = loaded_by(
         f"""
 from ramify.models import FAMILIES
@@ -183,7 +183,7 @@ for family in FAMILIES.values():
     assert loaded == {"torch"}
 
 
-def test_shapes_alone_take_a_generator():
+def test_shapes_accept_a_generator():
     with only_shapes():
         drawn = torch.randn(2, 3, generator=torch.Generator())
     assert drawn.shape == (2, 3)

@@ -1,4 +1,4 @@
-"""What `parse`, `score` and `evaluate` say about unknown words, and the totals of `score`."""
+"""Unknown words in the output of `parse`, `score` and `evaluate`, and the totals of `score`."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ def test_score_says_that_sentences_have_no_derivation(tmp_path: Path) -> None:
     assert "Perplexity: inf, of known words 1.0 " in result.stderr
 
 
-def test_a_resumed_score_says_what_its_totals_are_of(folder: Path, tmp_path: Path) -> None:
+def test_a_resumed_score_says_which_lines_its_totals_cover(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("the wolf ran\n" * WINDOW + "the dog ran\nthe fox ran\n")
     arguments = ("score", "-m", folder / "all", tmp_path / "text.txt", "--out", tmp_path / "out.txt")
     assert command(*arguments).returncode == 0
     whole = (tmp_path / "out.txt").read_text()
-    # As a run leaves them that stopped after its first group of lines.
+    # The files of a run that stopped after its first group of lines.
     (tmp_path / "out.txt").unlink()
     (tmp_path / "out.txt.partial").write_text("".join(whole.splitlines(keepends=True)[:WINDOW]))
     made_with = {"command": "score", "version": ramify.__version__, "input": "auto", "tokenise": None}

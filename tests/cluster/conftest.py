@@ -1,4 +1,4 @@
-"""Blocks parsed one after another in this process, and a small Ray for all tests that need one."""
+"""Parsing of blocks in this process, and a small Ray shared by all tests that need one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = "the a dog cat saw it . old , man walks in park quickly".split()
 
 
 def sentence(number: int) -> str:
-    """Of 0 to 5 words, another one for each number."""
+    """A different sentence of 0 to 5 words for each number."""
     return " ".join(WORDS[(number * 7 + place * place * (number % 5 + 1)) % len(WORDS)] for place in range(number % 6))
 
 
@@ -33,7 +33,7 @@ def text(tmp_path: Path) -> Path:
 
 
 class InProcess:
-    """Stands for the workers of Ray; `stop_after` blocks something happens."""
+    """Replaces the workers of Ray; after `stop_after` blocks it raises an error."""
 
     def __init__(self) -> None:
         self.parsed: list[int] = []
@@ -68,7 +68,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcess]:
 @pytest.fixture(scope="session")
 def ray() -> Iterator[object]:
     """Two cores, no dashboard."""
-    # By default workers get the least share of a busy machine.
+    # By default, workers get only a small share of a busy machine.
     os.environ.setdefault("RAY_worker_niceness", "0")
     ray = import_ray()
     ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE)

@@ -1,4 +1,4 @@
-"""A result in parts is the result of the local engine, whatever happens on the way to it."""
+"""A result in parts equals that of the local engine, even after interruptions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def blockwise(file: Path, out: Path, *options: object, model: Path = MODEL) -> F
 
 
 def check(tmp_path: Path, file: Path, *options: object, suffix: str = "", model: Path = MODEL) -> Finished:
-    """The same bytes, the same report, and nothing else left."""
+    """The same bytes and the same report, without leftover files."""
     expected = tmp_path / f"expected{suffix}"
     alone = finished_locally(file, expected, *options, model=model)
     out = tmp_path / "new" / f"out{suffix}"
@@ -111,7 +111,7 @@ def test_parquet_from_parquet(tmp_path, monkeypatch):
 
 
 @pytest.mark.needs("parquet")
-def test_sentences_of_prose_are_numbered_through(tmp_path, in_process, monkeypatch):
+def test_sentences_of_prose_have_consecutive_numbers(tmp_path, in_process, monkeypatch):
     from pyarrow import parquet
 
     monkeypatch.setattr("ramify.cluster.parse_in_blocks.BLOCK", 1024)
@@ -167,7 +167,7 @@ def stopped_after_one(text: Path, out: Path, in_process, *options: object) -> Pa
         ({"content": "a dog\n"}, "input-file"),
     ],
 )
-def test_what_was_made_with_something_else_is_not_resumed(tmp_path, text, in_process, changed, named):
+def test_a_result_of_another_model_is_not_resumed(tmp_path, text, in_process, changed, named):
     out = tmp_path / "out.txt"
     parts = stopped_after_one(text, out, in_process)
     before = {path: path.read_bytes() for path in parts.iterdir()}
@@ -183,8 +183,8 @@ def test_what_was_made_with_something_else_is_not_resumed(tmp_path, text, in_pro
     assert not parts.exists()
 
 
-def test_parts_of_another_run_are_not_taken_for_those_of_this_one(tmp_path, text, in_process):
-    """A worker of a run that was overwritten may still have been at work."""
+def test_parts_of_another_run_are_not_used(tmp_path, text, in_process):
+    """A worker of an overwritten run may still have been running."""
     out = tmp_path / "out.txt"
     parts = stopped_after_one(text, out, in_process, "--format", "spans")
     kept = {path.name: path.read_bytes() for path in parts.glob("part-00000*")}
@@ -199,7 +199,7 @@ def test_parts_of_another_run_are_not_taken_for_those_of_this_one(tmp_path, text
     assert out.read_bytes() == local(text, tmp_path / "expected")
 
 
-def test_a_damaged_part_is_made_again(tmp_path, text, in_process):
+def test_a_damaged_part_is_parsed_again(tmp_path, text, in_process):
     out = tmp_path / "out.txt"
     parts = stopped_after_one(text, out, in_process)
     (parts / "part-00000.txt").write_bytes(b"half of it")
@@ -212,7 +212,7 @@ def test_a_damaged_part_is_made_again(tmp_path, text, in_process):
     assert out.read_bytes() == local(text, tmp_path / "expected")
 
 
-def test_what_killed_workers_left_is_removed(tmp_path, text, in_process):
+def test_files_of_killed_workers_are_removed(tmp_path, text, in_process):
     out = tmp_path / "out.txt"
     parts = stopped_after_one(text, out, in_process)
     (parts / ".part-00001.txt.0123abcd.partial").write_bytes(b"half")
@@ -230,7 +230,7 @@ def test_to_overwrite_is_to_begin_with_an_empty_folder(tmp_path, text, in_proces
 
 
 def test_a_block_that_another_worker_finished_is_not_parsed_again(tmp_path, text, in_process):
-    """Ray gives a block out again if its worker dies, and that may be after its last act."""
+    """Ray hands out a block again if its worker dies, even if the block was already finished."""
     parts = stopped_after_one(text, tmp_path / "out.txt", in_process)
     missing = Parts.missing
     try:
@@ -343,7 +343,7 @@ def test_an_existing_file_is_not_replaced(tmp_path, text, in_process):
         (("--decoder", "biased"), "biased"),
     ],
 )
-def test_what_cannot_be_done_in_blocks_is_refused(tmp_path, text, monkeypatch, options, said):
+def test_options_that_blocks_do_not_support_are_refused(tmp_path, text, monkeypatch, options, said):
     monkeypatch.chdir(tmp_path)
     result = blockwise(text, tmp_path / "out.parquet", *options)
     assert result.returncode == 2
@@ -395,8 +395,8 @@ def test_warnings_of_workers_are_shown_once(tmp_path):
     assert "in.txt, line 1025: this looks like a bracketed tree" in result.stderr
 
 
-def test_a_block_that_kills_its_workers_is_given_up(tmp_path, text, in_process, monkeypatch):
-    """But not one whose workers were stopped with the run."""
+def test_a_block_that_kills_its_workers_is_an_error(tmp_path, text, in_process, monkeypatch):
+    """But not a block whose workers were stopped together with the run."""
 
     def killed(*_: object) -> None:
         raise MemoryError

@@ -1,4 +1,4 @@
-"""A real Ray on this machine: the same bytes, whoever dies meanwhile."""
+"""A real Ray on this machine: the same bytes, even if workers or the driver die."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.lab.tiny_experiment import TINY, WorkerHere, write_experiment
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.needs("ray"),
-    # Ray's sockets and pipes are closed by its processes.
+    # Ray's processes close its sockets and pipes.
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
 ]
@@ -45,7 +45,7 @@ def on_ray(file: Path, out: Path, *options: object, workers: int = 1) -> list[st
 
 
 def begun(ray, command: list[str]) -> subprocess.Popen[str]:
-    """In another process, on the same Ray."""
+    """A command in another process that uses the same Ray."""
     address = ray.get_runtime_context().gcs_address
     whole = [sys.executable, "-m", "ramify", *command, "--ray-address", address]
     return subprocess.Popen(whole, stderr=subprocess.PIPE, text=True)
@@ -58,7 +58,7 @@ def until(condition: Callable[[], object], process: subprocess.Popen[str]) -> No
 
 
 def workers_of(parts: Path) -> list[int]:
-    """The processes that work on blocks just now."""
+    """The processes that are parsing blocks."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:

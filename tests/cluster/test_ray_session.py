@@ -1,4 +1,4 @@
-"""What is said about a Ray that cannot be used, without Ray."""
+"""Errors for a Ray that cannot be used, without starting Ray."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_FOUND = ConnectionError(
 
 
 class Failing:
-    """Stands for the library."""
+    """Replaces the library."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -40,7 +40,7 @@ class Failing:
         (None, None, Exception("Too slow"), r"^Ray cannot be started .* \(Too slow\); use --engine local"),
     ],
 )
-def test_the_advice_fits_the_mistake(monkeypatch, address, in_environment, error, message):
+def test_errors_of_ray_have_matching_advice(monkeypatch, address, in_environment, error, message):
     monkeypatch.setattr(ray_session, "import_ray", lambda: Failing(error))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     if in_environment:

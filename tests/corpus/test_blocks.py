@@ -112,7 +112,7 @@ def test_parquet_without_rows(tmp_path):
 
 
 @pytest.mark.needs("parquet")
-def test_of_parquet_only_the_row_groups_with_the_rows_are_read(tmp_path, monkeypatch):
+def test_parquet_reads_only_the_row_groups_of_the_rows(tmp_path, monkeypatch):
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -176,7 +176,7 @@ def test_bad_lines_of_text(tmp_path):
     assert [row for row, _ in bad] == [2, 3, 4, 6]
 
 
-def test_a_bad_line_of_prose_is_a_blank_one(tmp_path):
+def test_a_bad_line_of_prose_becomes_blank(tmp_path):
     (tmp_path / "in.txt").write_bytes(b"A dog came.\n\xff\nIt saw us.\n")
     rules = package.load(PROSE_MODEL).text_rules
     _, blocks, bad, _ = in_blocks(tmp_path / "in.txt", 100, kind="text", rules=rules)
@@ -232,7 +232,7 @@ def test_the_checksum_is_that_of_the_content(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_cut_is_refused(tmp_path, name, content, wrong):
+def test_files_that_cannot_be_cut_are_refused(tmp_path, name, content, wrong):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(RamifyError, match=wrong):
         cut(tmp_path / name, "auto", 2, False, lambda _: None)

@@ -49,7 +49,7 @@ def test_several_trees_on_a_line_and_across_lines() -> None:
     assert read(f"{DOG_TEXT} (TOP {DOG_TEXT})( (S\n(NP-SBJ (DT the) (NN dog)) (VP (VBZ barks))))\n\n") == [DOG] * 3
 
 
-def test_only_the_outermost_bracket_can_be_no_constituent() -> None:
+def test_only_the_outermost_bracket_may_not_be_a_constituent() -> None:
     assert constituents(read_one("(TOP (TOP (ROOT (NN a) (NN b))))")) == [("TOP", 0, 2), ("ROOT", 0, 2)]
     assert constituents(read_one("(S ( (NN a) (NN b)) (NN c))")) == [("S", 0, 3), ("", 0, 2)]
 
@@ -98,7 +98,7 @@ def test_malformed_brackets_are_named_by_file_and_line(text: str, line: int, com
     assert len(str(caught.value)) < 200
 
 
-def test_trees_before_a_mistake_are_given_out_first() -> None:
+def test_trees_before_a_mistake_are_returned_first() -> None:
     stream = read_brackets([DOG_TEXT, ")"], "some.trees")
     assert next(stream) == DOG
     with pytest.raises(RamifyError):
@@ -166,7 +166,7 @@ def test_plain_trees_are_written_as_all_others(tree: Parse) -> None:
 
 
 @given(st.lists(parses(), max_size=3))
-def test_what_was_written_reads_back_the_same(trees: list[Parse]) -> None:
+def test_written_trees_are_read_back_unchanged(trees: list[Parse]) -> None:
     assert list(read_brackets(map(write_brackets, trees), "written")) == trees
     assert list(read_brackets([" ".join(map(write_brackets, trees))], "written")) == trees
 

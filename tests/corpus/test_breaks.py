@@ -12,7 +12,7 @@ from ramify.corpus.text import TextRules
 
 
 def breaks(text: str, words: str) -> tuple[int, ...]:
-    """Of a sentence of tokens whose words are in `words`."""
+    """The breaks of a sentence of tokens whose words are in `words`."""
     tokens = text.split()
     return phrase_breaks(tokens, ["_"] * len(tokens), [token in words.split() for token in tokens])
 

@@ -1,4 +1,4 @@
-"""The built-in corpus is a fair exam, and the grammars behind it are sound."""
+"""The built-in corpus is a fair test, and its grammar is valid."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def ambiguous_share(tagged_words: Sequence[tuple[str, str]]) -> float:
 
 
 @pytest.mark.parametrize(("tag", "exponent"), [("DTS", 1.2), ("NN", 1.4), ("IN", 1.2)])
-def test_the_words_of_a_tag_follow_the_law_of_the_lexicon(tag: str, exponent: float) -> None:
-    """As `lexicon.txt` says it of these tags: proportional to 1 / rank ^ exponent."""
+def test_word_frequencies_of_a_tag_follow_the_lexicon(tag: str, exponent: float) -> None:
+    """Frequencies as in `lexicon.txt`: proportional to 1 / rank ^ exponent."""
     found = [probability for name, _, probability in builtin_grammar().lexical if name == tag]
     total = sum(rank**-exponent for rank in range(1, len(found) + 1))
     assert found == pytest.approx([rank**-exponent / total for rank in range(1, len(found) + 1)])
@@ -259,6 +259,6 @@ def test_from_nltk_splits_mixed_symbols() -> None:
         ("S -> S S [0.5] | S_word S [0.2] | 'a' [0.3]\nS_word -> 'b' [1.0]", "rename"),
     ],
 )
-def test_from_nltk_refuses_what_it_cannot_hold(rules: str, message: str) -> None:
+def test_from_nltk_refuses_unsupported_grammars(rules: str, message: str) -> None:
     with pytest.raises(RamifyError, match=message):
         BinaryGrammar.from_nltk(nltk.PCFG.fromstring(rules))

@@ -72,7 +72,7 @@ def test_rules_have_names(name: str, as_written: str) -> None:
 
 
 @given(st.frozensets(st.text(string.printable[:94].replace(",", ""), min_size=1) | st.just(","), min_size=1))
-def test_the_name_of_a_rule_gives_the_rule_back(tags: frozenset[str]) -> None:
+def test_a_rule_can_be_restored_from_its_name(tags: frozenset[str]) -> None:
     if tags not in ({"ptb"}, {"none"}):
         rule = WordRule(removed=tags)
         assert WordRule.from_name(str(rule)) == rule
@@ -101,7 +101,7 @@ def test_a_tag_for_symbols_is_one_for_words() -> None:
     assert guess_word_rule(japanese) == WordRule.from_name("-LRB- PU")
 
 
-def test_traces_are_no_words_and_commas_in_place_of_words_do_not_make_a_tag_punctuation() -> None:
+def test_traces_are_not_words_and_commas_instead_of_words_do_not_make_a_tag_punctuation() -> None:
     chinese = [leaves(("Caa", "、"), ("Caa", "和"), ("-NONE-", "*pro*"), ("Nab", "狗"))]
     assert guess_word_rule(chinese) == WordRule.from_name("-NONE-")
 
@@ -137,7 +137,7 @@ def test_nothing_is_removed_from_plain_text() -> None:
         ("1,,2", "N,,N"),
         ("5N", "Nn"),
         ("É", "é"),
-        ("J\u030c", "\u01f0"),  # only the small letter has a character of its own with the mark
+        ("J\u030c", "\u01f0"),  # only the small letter has a precomposed character with the mark
         ("٣", "٣"),
     ],
 )

@@ -1,4 +1,4 @@
-"""CoNLL-U: what counts as a token, as punctuation and as a head, and what is said about damaged files."""
+"""CoNLL-U: tokens, punctuation, heads, and errors in damaged files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_empty_nodes_are_counted_after_each_word():
     assert found.head_numbers() == (0, 1)
 
 
-def test_upos_tells_punctuation_and_where_it_is_missing_the_rule_for_text():
+def test_upos_marks_punctuation_and_without_it_the_text_rule_decides():
     second = sentences(GOOD)[1]
     assert second.with_words(Punctuation()).is_word == (True, True, False, False)
     assert second.with_words(Punctuation(never=frozenset(";"))).is_word == (True, True, False, True)
@@ -186,7 +186,7 @@ def test_files_are_recognised_and_streamed_as_they_are_read(tmp_path: Path, pack
 
 
 @pytest.mark.parametrize("damaged", ["tabs lost", "a column lost", "broken ID", "a word missing", "overlapping ranges"])
-def test_a_damaged_file_is_not_taken_for_text(damaged):
+def test_a_damaged_file_is_not_read_as_text(damaged):
     assert guess_kind(BAD_WORDS[damaged][0].encode()) == "conllu"
 
 
@@ -194,11 +194,11 @@ def test_a_damaged_file_is_not_taken_for_text(damaged):
     "text",
     ["# a title\n12 apples\n", "1\tThe dog barks .\n", "3 dogs\tbark", "1 2 3 4 5 6 7 8 9 10\n", "# text = a\nb c\n"],
 )
-def test_text_is_not_taken_for_conllu(text):
+def test_text_is_not_read_as_conllu(text):
     assert guess_kind(text.encode()) == "text"
 
 
-def test_no_piece_of_conllu_is_taken_for_text():
+def test_no_part_of_conllu_is_guessed_to_be_text():
     for text in (GOOD.encode(), word(1).encode() + b"\n"):
         assert not is_undecided(text)
         for size in range(1, len(text)):

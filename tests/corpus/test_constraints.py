@@ -1,4 +1,4 @@
-"""Spans that must or must not be constituents: how they are written, read, checked and turned into forbidden spans."""
+"""Spans that must or must not be constituents: reading, writing, checking, and conversion to forbidden spans."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_no_constraints_forbid_nothing():
         (sentence("x" * 300 + " y z", (), [(0, 3)]), "x..." + "' (tokens 0-3)"),
     ],
 )  # fmt: skip
-def test_clashes_are_named(given_sentence, expected):
+def test_contradictory_constraints_are_named(given_sentence, expected):
     with pytest.raises(RamifyError) as error:
         forbidden_spans(given_sentence)
     assert expected in str(error.value)
@@ -155,7 +155,7 @@ def test_spans_shrink_to_the_words_inside_them():
         ({"must": ["ab"]}, "'ab' in must "),
     ],
 )
-def test_what_is_not_a_list_of_spans_is_refused(given_record, expected):
+def test_constraints_that_are_not_lists_of_spans_are_refused(given_record, expected):
     with pytest.raises(RamifyError, match=f"The constraints: .*{expected}"):
         Constraints.of(given_record)
 
@@ -227,7 +227,7 @@ def test_constraints_by_punctuation_forbid_the_spans_that_cross_it(tokens):
 
 
 @pytest.mark.needs("spacy")
-def test_inline_constraints_of_prose_go_by_the_tokeniser():
+def test_inline_constraints_of_prose_follow_the_tokeniser():
     text = "[The well-known man], it seems, {didn't say} that."
     read = PROSE.sentence(text)
     plain = TextRules("en").sentence("The well-known man, it seems, didn't say that.")
@@ -275,8 +275,8 @@ WORDS = st.lists(st.text(st.sampled_from("ab[]{}\\"), min_size=1, max_size=3), m
 
 
 @given(words=WORDS, data=st.data())
-def test_what_is_written_inline_is_read_back(words, data):
-    """Escaped words with brackets around some of them: the tokens are the words, the spans those bracketed."""
+def test_inline_constraints_are_read_back(words, data):
+    """Escaped words with brackets around some of them: the words are the tokens, the bracketed words the spans."""
     i = data.draw(st.integers(0, len(words) - 1))
     j = data.draw(st.integers(i + 1, len(words)))
     # A backslash of the text right before a bracket would escape it, so a space keeps them apart.
@@ -332,7 +332,7 @@ def test_trees_and_conllu_may_have_constraints_in_a_file_but_not_inline(tmp_path
         list(text_sentences(stream))
 
 
-def test_pauses_pass(tmp_path):
+def test_pauses_are_passed_on(tmp_path):
     stream = stream_of(tmp_path, "", '{"must": [[0, 2]]}\n\n')
     one, two = (TextRules().sentence(text) for text in ("a b c", "d e"))
 

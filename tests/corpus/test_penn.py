@@ -70,7 +70,7 @@ def test_no_character_is_lost_or_twice(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["en-wsj-sample", "en-craft"])
-def test_text_that_is_divided_already_stays_so(name: str, data_folder: Path) -> None:
+def test_tokenised_text_does_not_change(name: str, data_folder: Path) -> None:
     parses = read_sentences(data_folder / name / "dev.trees").parses
     brackets = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
     given = [[brackets.get(word, word) for word in parse.words] for parse in parses]
@@ -79,9 +79,9 @@ def test_text_that_is_divided_already_stays_so(name: str, data_folder: Path) -> 
 
 
 @pytest.mark.parametrize("unit", ["’", "a.", "''", "a'", ".", "1,", "a,", '"', "$"])
-def test_time_grows_with_the_length_alone(unit: str) -> None:
+def test_time_is_linear_in_the_length(unit: str) -> None:
     text = unit * 100_000 + "a"
-    assert penn_tokens(text)[-1][1] == len(text)  # minutes if it grew with the square
+    assert penn_tokens(text)[-1][1] == len(text)  # would take minutes if it were quadratic
 
 
 def test_currency_signs_are_not_words() -> None:

@@ -135,7 +135,7 @@ def test_trees_and_text_do_not_mix(tmp_path: Path) -> None:
         read_sentences(tmp_path)
 
 
-def test_of_train_dev_and_test_the_caller_chooses(tmp_path: Path) -> None:
+def test_the_caller_chooses_train_dev_or_test(tmp_path: Path) -> None:
     for name in [
         "train.French.ptb",
         "valid.txt",
@@ -158,7 +158,7 @@ def test_of_train_dev_and_test_the_caller_chooses(tmp_path: Path) -> None:
         split_paths(tmp_path)
 
 
-def test_a_split_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_split_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "train.txt", "a b\n")
     with pytest.raises(RamifyError, match="no dev file"):
         read_sentences(tmp_path, split="dev")
@@ -174,7 +174,7 @@ def test_sentences_left_out_are_counted_by_reason(tmp_path: Path) -> None:
     assert not corpus.dropped
 
 
-def test_files_that_may_not_be_read_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -193,7 +193,7 @@ def test_files_that_may_not_be_read_are_refused(tmp_path: Path, monkeypatch: pyt
         b"(S\n(A\na b)\n)\n",
     ],
 )
-def test_no_piece_of_a_tree_is_taken_for_text(trees):
+def test_no_part_of_a_tree_is_guessed_to_be_text(trees):
     assert guess_kind(trees) == "brackets"
     assert not is_undecided(trees)
     for size in range(len(trees)):
@@ -201,7 +201,7 @@ def test_no_piece_of_a_tree_is_taken_for_text(trees):
 
 
 @pytest.mark.parametrize("text", [b"a", b"( see", b"(he said so", b"(see)", b"( ( smith", b"(S (A a) (B b)) is a tree"])
-def test_text_is_known_at_once(text):
+def test_text_is_recognised_immediately(text):
     assert guess_kind(text) == "text"
     assert not is_undecided(text)
 

@@ -1,4 +1,4 @@
-"""The model of spelling against brute force, and its file."""
+"""The spelling model compared with brute force, and its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = ["ab", "abb", "b", "babab", "aaaaaa", "abab"]
 
 
 def oracle(words: list[str], word: str, symbols: int) -> float:
-    """p(word) by the definition: every n-gram is looked for in the words, which have marks at their beginning."""
+    """p(word) by definition: every n-gram is counted in the words, which have start marks."""
     padded = ["^" + each + "$" for each in words]
 
     def following(context: str) -> list[str]:
@@ -74,7 +74,7 @@ def test_every_string_has_a_probability(word: str, context: str) -> None:
     assert 0 < model.probability(context, "") < 1
 
 
-def test_words_like_those_seen_are_more_probable() -> None:
+def test_words_similar_to_seen_words_are_more_probable() -> None:
     model = Spelling.learnt_from(["walking", "talking", "walked", "talked", "parking"])
     assert model.log_probability("parked") > model.log_probability("dekrap")
     assert model.log_probability("parked") > model.log_probability("пример")
@@ -93,7 +93,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path_factory: pytest.TempPathFactor
 
 
 def test_its_size_is_bounded_whatever_the_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spelling, "MAX_CHARACTERS", 2500)  # a hundredth, as the file must be
+    monkeypatch.setattr(spelling, "MAX_CHARACTERS", 2500)  # a hundredth, so the file is a hundredth as large
     words = [
         "".join(map(chr, range(start, start + 7))) for start in range(0x10000, 0x20000, 7)
     ]  # of four bytes, all different
@@ -139,7 +139,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         Spelling.load(path)
 
 
-def test_the_file_holds_no_more_than_counts(tmp_path: Path) -> None:
+def test_the_file_contains_only_counts(tmp_path: Path) -> None:
     Spelling.learnt_from(["ab", "ab"]).save(tmp_path / "spelling.json")
     assert json.loads((tmp_path / "spelling.json").read_text()) == {
         "order": 5,

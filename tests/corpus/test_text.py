@@ -1,4 +1,4 @@
-"""Raw text: every token that comes in comes out, and is where it was."""
+"""Raw text: every token is kept, at its place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 
 
 def covers(sentence: Sentence) -> None:
-    """Tokens in order, not overlapping, nothing but white space between them."""
+    """Tokens are in order and do not overlap, with only white space between them."""
     end = 0
     for start, stop in sentence.offsets:
         assert end <= start < stop
@@ -60,7 +60,7 @@ def test_tokens_of_prose(language: str, text: str, tokens: str) -> None:
 
 
 @pytest.mark.needs("spacy")
-def test_tokenisers_that_are_not_there_are_refused() -> None:
+def test_unknown_tokenisers_are_refused() -> None:
     with pytest.raises(RamifyError, match="no tokeniser for 'tlh'"):
         tokeniser("tlh")
     with pytest.raises(RamifyError, match="no tokeniser is known for"):
@@ -81,12 +81,12 @@ def test_word_like_signs_are_words(token: str) -> None:
     assert not unicode_punctuation(token)
 
 
-def test_tokens_that_come_again_are_where_they_are() -> None:
+def test_repeated_tokens_have_the_right_offsets() -> None:
     sentence = TextRules().sentence("a ab a  ab a")
     assert sentence.offsets == ((0, 1), (2, 4), (5, 6), (8, 10), (11, 12))
 
 
-def test_what_is_punctuation_follows_the_trees() -> None:
+def test_punctuation_is_learnt_from_trees() -> None:
     trees = "(S (NN a) ($ $) (, ,) (POS ')) (S (: -) (HYPH -) (XX *) (CD /))"
     parses = list(read_brackets([trees], "here"))
     punctuation = Punctuation.from_trees(parses, WordRule.from_name("$ , : XX"))
@@ -137,7 +137,7 @@ def test_splitting_loses_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("end", [".\n", ",\n"])
 def test_a_paragraph_without_end_is_held_in_parts_alone(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
-    """Also where a part ends within a sentence, as it nearly always does."""
+    """Also if a part ends within a sentence, which is the usual case."""
     begun = [f"This is sentence {i} of" for i in range(200)]
     lines = [line for text in begun for line in (f"{text}\n", "very\n", f"many{end}", "and so on.\n")]
     whole = list(split_prose(lines, Splitter()))
@@ -150,7 +150,7 @@ def test_other_scripts_end_their_sentences_too() -> None:
     assert [text[i:j] for i, j in Splitter().spans(text)] == ["राम आया।", "वह गया।", "هل أنت هنا؟", "نعم."]
 
 
-def test_a_record_that_is_no_splitter_is_refused() -> None:
+def test_an_invalid_record_of_a_splitter_is_refused() -> None:
     for record in (None, {}, {"abbreviations": [1], "collocations": [], "sentence_starters": [], "orthography": {}}):
         with pytest.raises(RamifyError, match="the sentence splitter"):
             Splitter.from_record(record)
@@ -233,7 +233,7 @@ def test_a_text_without_a_splitter_teaches_its_own(tmp_path: Path) -> None:
         ((b"\n(S (NN", b" a) (NN b)", b")\n", b"(S (NN c) (NN d))\n(S (NN begun)"), b"\n(NN and) (NN ended))"),
     ],
 )
-def test_who_waits_at_a_pipe_gets_what_is_there(tmp_path: Path, pieces: tuple[bytes, ...], rest: bytes) -> None:
+def test_lines_of_a_pipe_are_answered_as_they_arrive(tmp_path: Path, pieces: tuple[bytes, ...], rest: bytes) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     answered = threading.Event()
@@ -257,7 +257,7 @@ def test_who_waits_at_a_pipe_gets_what_is_there(tmp_path: Path, pieces: tuple[by
     writer.join()
 
 
-def test_a_pipe_with_lines_left_is_not_dry(tmp_path: Path) -> None:
+def test_a_pipe_with_buffered_lines_does_not_pause(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     answered = threading.Event()

@@ -10,7 +10,7 @@ from ramify.errors import RamifyError
 from tests.vocabularies import vocabulary_of
 
 
-def test_the_most_frequent_words_and_of_equals_the_first_seen() -> None:
+def test_equally_frequent_words_are_ordered_by_first_occurrence() -> None:
     sentences = [["b", "a", "c"], ["d", "c", "a"], ["e", "c"]]
     assert vocabulary_of(sentences, size=3).words == ("<unk>", "c", "a", "b")
     assert vocabulary_of(sentences).words == ("<unk>", "c", "a", "b", "d", "e")
@@ -20,13 +20,13 @@ def test_forms_of_one_word_are_counted_together() -> None:
     assert vocabulary_of([["Dog", "dog", "Dog", "dog", "cat", "cat", "cat"]], size=1).words == ("<unk>", "dog")
 
 
-def test_the_mark_of_the_unknown_in_a_text_is_the_unknown() -> None:
+def test_unk_in_a_text_is_the_unknown_word() -> None:
     vocabulary = vocabulary_of([["<unk>", "<unk>", "a"]], size=1)
     assert vocabulary.words == ("<unk>", "a")
     assert vocabulary.encode(["<unk>", "a", "<UNK>"]).tolist() == [0, 1, 0]
 
 
-def test_a_word_without_end_is_unknown(tmp_path: Path) -> None:
+def test_a_very_long_word_is_unknown(tmp_path: Path) -> None:
     vocabulary = vocabulary_of([["a", "b" * LONGEST_WORD, "c" * (LONGEST_WORD + 1)]])
     assert vocabulary.words == (UNKNOWN, "a", "b" * LONGEST_WORD)
     vocabulary.save(tmp_path / "vocab")
@@ -63,7 +63,7 @@ def test_saved_and_loaded_it_is_the_same(tmp_path_factory: pytest.TempPathFactor
     assert path.read_bytes().count(b"\n") == len(vocabulary)
 
 
-def test_words_are_one_in_every_normal_form() -> None:
+def test_words_are_equal_in_every_normal_form() -> None:
     composed, decomposed = "caf\u00e9", "cafe\u0301"
     for form in ("NFC", "NFD"):
         vocabulary = vocabulary_of([[composed, decomposed]], normal_form=form)

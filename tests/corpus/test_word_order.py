@@ -28,7 +28,7 @@ def test_few_sentences_show_nothing():
     assert len(ARTICLES_FIRST) == FEWEST_SENTENCES
     assert branching_side(ARTICLES_FIRST[:-1]) == 0
     assert branching_side([]) == 0
-    # Two words have only one tree, and where both ends are equally frequent there is nothing to compare.
+    # Two words have only one tree, and if both ends are equally frequent there is nothing to compare.
     assert branching_side([["the", noun] for noun in "abcdefghij"] * 20) == 0
     assert branching_side([["the", noun, "the"] for noun in "abcdefghij"] * 20) == 0
 

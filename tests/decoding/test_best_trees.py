@@ -1,4 +1,4 @@
-"""Decoders against the best of all trees."""
+"""Decoders compared with the best of all trees."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_no_tree_has_a_higher_expected_score(decoder, field):
         assert sum(float(scores[b, i, j]) for i, j in spans) == pytest.approx(best)
 
 
-def test_spans_and_their_labels_can_ask_for_different_trees():
-    """A span that is more probable may have labels that are less."""
+def test_the_best_spans_and_the_best_labels_can_give_different_trees():
+    """A more probable span may have less probable labels."""
     spans, labels = torch.zeros(1, 4, 4), torch.zeros(1, 4, 4)
     spans[0, 0, 2], spans[0, 1, 3] = 0.6, 0.4
     labels[0, 0, 2], labels[0, 1, 3] = 0.2, 0.35
@@ -52,7 +52,7 @@ def test_ties_go_to_the_middle():
 
 
 def test_ties_favour_neither_branching():
-    """With nothing to choose by, as many spans end where their sentence does as begin where it does."""
+    """With equal scores, the numbers of spans at the two ends of the sentence are equal."""
     lengths = torch.arange(2, 60)
     trees = best_trees(torch.zeros(len(lengths), 60, 60), lengths)
     at_the_start = sum(int((spans[:, 0] == 0).sum()) for spans in trees)
@@ -82,7 +82,7 @@ def test_scores_are_left_alone():
 
 
 def vectorised_best_trees(scores: torch.Tensor, lengths: torch.Tensor) -> list[list[list[int]]]:
-    """The judge: the same dynamic programme, one width at a time in numpy."""
+    """The reference: the same dynamic programme, one width at a time in numpy."""
     best = scores.double().numpy().copy()
     B, posts, _ = best.shape
     split = np.zeros((B, posts, posts), dtype=np.int32)
@@ -90,7 +90,7 @@ def vectorised_best_trees(scores: torch.Tensor, lengths: torch.Tensor) -> list[l
         starts = np.arange(posts - width)[:, None]
         ends, middles = starts + width, starts + np.arange(1, width)
         halves = best[:, starts, middles] + best[:, middles, ends]
-        # Of equals the nearest to the middle; of two equally near ones the second where the middle is odd.
+        # Ties go to the nearest to the middle; of two equally near ones, to the second if the middle is odd.
         distance = np.abs(2 * middles - starts - ends)
         of_two = np.where((starts + ends) // 2 % 2 == 1, -middles, middles)
         order = np.lexsort((np.broadcast_to(of_two, distance.shape), distance), axis=-1)
@@ -109,7 +109,7 @@ def vectorised_best_trees(scores: torch.Tensor, lengths: torch.Tensor) -> list[l
 
 @pytest.mark.parametrize("steps", [2, 5, 1000])
 def test_the_compiled_programme_equals_the_vectorised_one(steps):
-    """With few different scores there are ties everywhere."""
+    """With few different scores, there are many ties."""
     generator = torch.Generator().manual_seed(steps)
     lengths = torch.randint(1, 24, (40,), generator=generator)
     longest = int(lengths.max())

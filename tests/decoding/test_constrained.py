@@ -1,4 +1,4 @@
-"""Constrained parsing against the enumeration of all trees, for every decoder and every kind of grammar."""
+"""Constrained parsing compared with the enumeration of all trees, for every decoder and every kind of grammar."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_labels_and_tags_are_those_given_the_constraints(family):
 
 
 @pytest.mark.parametrize(("family", "decoder"), family_decoders())
-def test_every_decoder_keeps_to_the_constraints(family, decoder):
+def test_every_decoder_meets_the_constraints(family, decoder):
     grammar = grammar_of(family)
     for parse, table, given, length in zip(decoded(grammar, decoder), tables(), CONSTRAINTS, LENGTHS, strict=True):
         spans = set(map(tuple, parse.spans.tolist()))
@@ -183,7 +183,7 @@ def test_samples_follow_the_constrained_posterior():
 
 
 def test_spans_of_posterior_zero_are_kept_out_too():
-    """With nothing to choose by, the tree that is cut in the middle would win."""
+    """With equal scores, the tree that is split in the middle would win."""
     zeros, lengths = torch.zeros(1, 5, 5), torch.tensor([4])
     found = Marginals(torch.zeros(1), zeros, zeros.long(), zeros.clone())
     table = np.zeros((5, 5), np.bool_)
@@ -214,7 +214,7 @@ def test_constraints_without_any_tree_of_the_grammar_have_probability_zero():
 
 
 def test_constraints_that_are_hardly_possible_are_computed_in_log_space():
-    """A left branch costs 1e-25 each time, so that float32 loses left-branching trees among the others."""
+    """Each left branch costs 1e-25, so left-branching trees underflow in float32."""
     rare = 1e-25
     rules = [("S", "N", "N", 0.5), ("S", "N", "S", 0.5 - rare), ("S", "S", "N", rare)]
     parser = Parser.from_binary_grammar(BinaryGrammar({"S": 1.0}, rules, [("N", "a", 1.0)]))

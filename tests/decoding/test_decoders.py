@@ -1,4 +1,4 @@
-"""Decoders as a person chooses them, and NLTK's parsers as judges."""
+"""Decoders by name, compared with NLTK's parsers."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_samples_do_not_depend_on_how_many_sentences_are_read_at_a_time():
     assert list(parser.parse_many(in_parts, "sample", 1)) == expected
 
 
-def test_decoders_that_cannot_be_had_are_refused(monkeypatch):
+def test_unavailable_decoders_are_refused(monkeypatch):
     with pytest.raises(RamifyError, match="works only for low-rank grammars; use viterbi"):
         parser_of("n-pcfg").analyse(SENTENCES[0], "viterbi-rank")
     monkeypatch.setattr("ramify.decoding.decoders.MOST_RULES", 10)

@@ -1,4 +1,4 @@
-"""Heads from arc posteriors, judged by every projective tree of short sentences."""
+"""Heads from arc posteriors, compared with all projective trees of short sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Heads = tuple[int, ...]
 
 
 def is_tree(heads: Heads) -> bool:
-    """Every word reaches the one root."""
+    """Whether every word reaches the single root."""
     for word in range(1, len(heads) + 1):
         place = word
         for _ in heads:
@@ -28,7 +28,7 @@ def is_tree(heads: Heads) -> bool:
 
 
 def is_projective(heads: Heads) -> bool:
-    """All words between a word and its head descend from that head; the root is no exception."""
+    """Whether all words between a word and its head descend from that head, including the root."""
 
     def descends(word: int, head: int) -> bool:
         while word and word != head:
@@ -54,7 +54,7 @@ def test_the_judge_counts_projective_trees_right():
 
 
 def rank(heads: Heads, steps: np.ndarray) -> tuple[int, int, int, int]:
-    """What the best tree has most of: posteriors in steps, then short arcs, then a root near the middle."""
+    """The criteria of the best tree: rounded posteriors, then short arcs, then a root near the middle."""
     score = sum(int(steps[head, word]) for word, head in enumerate(heads))
     length = sum(abs(head - word) for word, head in enumerate(heads, start=1) if head)
     root = heads.index(0)
@@ -83,7 +83,7 @@ def test_no_projective_tree_is_better(table):
 
 
 def fits(heads: Heads, spans: list[tuple[int, int]]) -> bool:
-    """One word of every constituent has its head outside, and no other word has a dependent there."""
+    """Whether one word of every constituent has its head outside, and no other word has a dependent outside."""
     for i, j in spans:
         inside = range(i + 1, j + 1)
         tops = {word for word in inside if heads[word - 1] not in inside}
@@ -142,7 +142,7 @@ def test_a_word_between_two_equally_good_heads_goes_to_the_right_one():
     assert projective_heads(table).tolist() == [2, 0, 4, 2]
 
 
-def test_nothing_has_no_heads():
+def test_an_empty_sentence_has_no_heads():
     assert projective_heads(np.zeros((1, 0))).tolist() == []
     assert heads_within(np.zeros((1, 0)), np.empty((0, 2), np.int32)).tolist() == []
 

@@ -1,4 +1,4 @@
-"""LaTeX: balanced source in which every character stands for itself."""
+"""LaTeX: balanced source in which special characters are escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where nodes stand: properties that hold for every tree."""
+"""Positions of nodes: properties that hold for every tree."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def overlap(one: Box, other: Box) -> bool:
 
 
 def along(placed: Placed, box: Box) -> float:
-    """The place of a node in the order of reading."""
+    """The place of a node in reading order."""
     if placed.layout == "vertical":
         return box.y
     return -box.x if placed.tree.right_to_left else box.x
@@ -45,7 +45,7 @@ def test_no_two_nodes_overlap(layout, tree):
 
 @LAYOUTS
 @given(tree=TREES)
-def test_words_stand_in_their_order_on_one_line(layout, tree):
+def test_words_are_in_order_on_one_line(layout, tree):
     placed = place(drawn(tree), layout)
     words = [box for node, box in zip(placed.tree.nodes, placed.boxes, strict=True) if node.kind == "word"]
     places = [along(placed, box) for box in words]
@@ -61,7 +61,7 @@ def test_words_stand_in_their_order_on_one_line(layout, tree):
 
 @LAYOUTS
 @given(tree=TREES)
-def test_a_parent_stands_over_the_middle_of_its_children(layout, tree):
+def test_a_parent_is_centred_over_its_children(layout, tree):
     placed = place(drawn(tree), layout)
     for number, children in enumerate(placed.tree.children):
         if children:

@@ -1,4 +1,4 @@
-"""What is drawn of a parse: roots, tags, posteriors, heads."""
+"""The nodes of a parse to draw: roots, tags, posteriors, heads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_tree_needs_no_other_root():
     assert texts(tree_of_parse(PARSE)) == "S NP D the N dog VP V saw P it".split()
 
 
-def test_constituents_that_are_no_tree_get_a_root():
+def test_constituents_that_do_not_form_a_tree_get_a_root():
     forest = make_parse(["the", "dog", "."], ["D", "N", "PUNCT"], [(0, 2)], ["NP"])
     tree = tree_of_parse(forest)
     assert texts(tree) == "TOP NP D the N dog PUNCT .".split()

@@ -1,4 +1,4 @@
-"""SVG, pages, charts: well-formed whatever the text, and true to the numbers."""
+"""SVG, pages, charts: well-formed for any text, with the right numbers."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def size(svg: str) -> str:
     return re.search(r'width="\d+" height="\d+"', svg)[0]
 
 
-def test_pictures_of_many_sentences_stand_below_one_another():
+def test_pictures_of_many_sentences_are_below_one_another():
     analyses = [analysis_of(right_branching(length)) for length in (2, 9, 4)]
     root = read("\n".join(svg_document(analyses)))
     alone = [read(analysis.as_svg()) for analysis in analyses]
@@ -147,13 +147,13 @@ def test_directions_of_texts():
         found = {text.text: text for text in read(analysis.as_svg(layout)).iter(f"{SVG}text")}
         assert [found[word].get("direction") for word in words] == ["rtl", None, "rtl", "rtl"]
         assert found["NP"].get("direction") is None
-    # Left ends are aligned, which is the end of one kind of text and the start of the other.
+    # Left ends are aligned: the start of left-to-right text, the end of right-to-left text.
     assert [found[word].get("text-anchor") for word in words] == ["end", "start", "end", "end"]
     assert len({found[word].get("x") for word in words}) == 1
     page = "\n".join(html_document([analysis]))
     assert '<bdi dir="rtl">' in page
     assert '<div class="wide" tabindex="0" dir="rtl">' in page
-    # A text without a direction would take that of the page around the picture, and its ends would change places.
+    # Text without a direction would inherit that of the page around the picture, and its ends would be swapped.
     assert page.count('direction="ltr" role="img"') == page.count("<svg xmlns=") == 2
 
 
@@ -184,7 +184,7 @@ def test_cells_are_in_the_row_of_the_first_word_and_the_column_of_the_last(words
     assert all(0 < x < width and 0 < y < height for x, y in (*middle, *places))
 
 
-def test_a_page_allows_itself_nothing_but_its_style():
+def test_a_page_allows_only_its_style():
     page = "\n".join(html_document([analysis_of(right_branching(3)), analysis_of(right_branching(0))]))
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
     assert re.fullmatch(r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'; base-uri 'none'", policy)

@@ -24,7 +24,7 @@ def columns_of(line: str, text: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("brackets", [WIDE, COMBINING, "(TOP (A (B the) (C dog)) (D barks))"])
 @pytest.mark.parametrize("with_ascii", [False, True])
-def test_a_word_stands_below_its_tag_whatever_the_width_of_its_letters(brackets, with_ascii):
+def test_a_word_is_below_its_tag_for_any_width_of_letters(brackets, with_ascii):
     tree = Tree.fromstring(brackets)
     lines = draw(tree, with_ascii).splitlines()
     for word, tag in tree.pos():
@@ -52,7 +52,7 @@ def lines_in(drawn: str) -> list[str]:
     return [sign for sign in drawn if sign in "─│┌┐┬┴┼"]
 
 
-def test_the_tree_itself_is_left_alone():
+def test_the_tree_is_not_changed():
     tree = Tree.fromstring(WIDE)
     draw(tree)
     assert tree == Tree.fromstring(WIDE)
@@ -83,7 +83,7 @@ def environment(encoding: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_tables_are_shown_in_ascii_where_they_must(tmp_path):
+def test_tables_are_ascii_if_necessary(tmp_path):
     (tmp_path / "trees").write_text("(TOP (S (A a) (B (C b) (D c))))\n")
     command = [sys.executable, "-m", "ramify", "evaluate", "--baseline", "random", "--evalb", "trees"]
     shown = {}

@@ -1,4 +1,4 @@
-"""Trees to draw, of every shape and with every kind of text."""
+"""Trees of every shape and with every kind of text, for tests of drawing."""
 
 from __future__ import annotations
 

@@ -43,11 +43,11 @@ RIGHT = [(0, 5), (1, 5), (2, 5), (3, 5)]
 @pytest.mark.parametrize(
     "lines",
     [
-        # labelled, words alone, only the sentences that are scored
+        # labelled, only words, only the sentences that are scored
         ["(A (T the) (A (T dog) (A (T saw) (A (T 1,200) (T cats)))))", "(A (T he) (T does))"],
         # the same for every sentence with words, blank lines between them
         ["(A (T the) (A (T dog) (A (T saw) (A (T 1,200) (T cats)))))", "(TOP (T yes))", "", "(A (T he) (T does))"],
-        # brackets alone, numbers normalised, unknown words
+        # only brackets, numbers normalised, unknown words
         ["(the (<unk> (saw (N cats))))", "(he does)"],
         ["( ( the ( dog ( saw ( N cats ) ) ) ) )", "(Yes)", "(he does)"],
         # with all punctuation, other spellings of brackets, tags unknown
@@ -55,7 +55,7 @@ RIGHT = [(0, 5), (1, 5), (2, 5), (3, 5)]
             "(S (_ THE) (A (_ dog) (_ ,) (A (_ saw) (A (_ N) (_ cats)))) (_ .))",
             "(_ Yes)", "(_ .)", "(S (_ He) (P (_ -lrb-) (_ does) (_ -RRB-)) (_ --) (_ .))",
         ],
-        # with some of the punctuation, and some that gold has not
+        # with some of the punctuation, and some that gold does not have
         ["(the (dog (saw ((N !) cats))))", "(he (does .))"],
     ],
 )  # fmt: skip
@@ -71,7 +71,7 @@ def test_trees_over_several_lines_and_flat_ones(tmp_path: Path, gold: Gold) -> N
     assert second == [(0, 2)]
 
 
-def test_unlabelled_chains_say_nothing_under_kim(tmp_path: Path, gold: Gold) -> None:
+def test_unlabelled_chains_do_not_count_under_kim(tmp_path: Path, gold: Gold) -> None:
     file = tmp_path / "predicted"
     file.write_text("((the dog) (saw (N cats)))\n((he does))\n")
     found = score(gold, read_prediction(file, gold, "other"), "kim", with_evalb=True)
@@ -104,7 +104,7 @@ def test_evalb_sees_the_punctuation_and_the_short_sentences(tmp_path: Path, gold
         ([""], "has 0 trees"),
     ],
 )
-def test_what_does_not_fit_is_named_by_line(tmp_path: Path, gold: Gold, lines: list[str], message: str) -> None:
+def test_mismatches_are_named_by_line(tmp_path: Path, gold: Gold, lines: list[str], message: str) -> None:
     with pytest.raises(RamifyError, match=message):
         spans_of(tmp_path, gold, *lines)
 

@@ -12,7 +12,7 @@ def posteriors(n: int, values: dict[tuple[int, int], float]) -> np.ndarray:
     return table
 
 
-def test_reliability_worked_out_by_hand() -> None:
+def test_reliability_computed_by_hand() -> None:
     # Four words: spans (0,2) (1,3) (2,4) (0,3) (1,4) count, the whole sentence and single words do not.
     table = posteriors(4, {(0, 2): 0.75, (2, 4): 0.95, (0, 3): 0.25, (1, 4): 0.05, (1, 2): 0.5})
     gold = np.array([(0, 4), (0, 2), (2, 4), (1, 2)], dtype=np.int32)
@@ -38,6 +38,6 @@ def test_certain_and_right_is_calibrated() -> None:
     assert Reliability.of(counts + wrong).expected_calibration_error == pytest.approx(0.5)
 
 
-def test_a_sentence_of_two_words_has_nothing_to_be_sure_of() -> None:
+def test_a_sentence_of_two_words_has_no_calibration() -> None:
     assert reliability_counts(posteriors(2, {}), np.zeros((0, 2), dtype=np.int32)).sum() == 0
     assert Reliability.of(np.zeros((3, BINS))).expected_calibration_error == 0

@@ -1,4 +1,4 @@
-"""Unknown words: how likely text is when the vocabulary lacks some of it, against brute force."""
+"""Unknown words: the likelihood of text with words outside the vocabulary, compared with brute force."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def grammar_of(family: str, words: int = len(WORDS)) -> Grammar:
 
 @pytest.mark.parametrize("family", ["tn-pcfg", "n-pcfg", "sn-pcfg"])
 @pytest.mark.parametrize("sentence", [[0, 1], [2, 0, 3, 0], [0, 0, 0], [1, 2, 3]])
-def test_left_open_a_word_may_be_any(family: str, sentence: list[int]) -> None:
+def test_an_open_place_sums_over_all_words(family: str, sentence: list[int]) -> None:
     grammar = grammar_of(family)
     choices = [range(len(WORDS)) if word == 0 else [word] for word in sentence]
     fillings = [np.array(filling) for filling in product(*choices)]
     expected = np.logaddexp.reduce(log_probabilities(grammar, fillings)[0])
-    # Beside a longer sentence, so that there is padding, which also has the number of the unknown word.
+    # In a batch with a longer sentence, so there is padding, which also has the number of the unknown word.
     found, _ = log_probabilities(grammar, [np.array(sentence), np.array([1, 0, 2, 3, 3, 1])], unknown_open=True)
     assert found[0] == pytest.approx(expected, abs=1e-5)
 
 
-def test_left_open_in_a_compound_grammar_z_stays_what_the_sentence_says() -> None:
+def test_open_places_do_not_change_z_of_a_compound_grammar() -> None:
     grammar = grammar_of("c-pcfg")
     sentence = np.array([1, 0, 3])
     with torch.no_grad():
@@ -87,15 +87,15 @@ def test_the_three_perplexities(parser: Parser) -> None:
     assert total.perplexity_of_known_words == pytest.approx(math.exp(-known / (5 + 3)))
 
 
-def test_without_a_model_of_spelling_there_is_no_such_figure(parser: Parser) -> None:
+def test_without_a_spelling_model_there_is_no_perplexity_with_spelling(parser: Parser) -> None:
     bare = Parser(parser.grammar, parser.vocabulary)
     total = sum((scored.likelihood for scored in bare.score_many([["a", "dog"]])), Likelihood())
     assert total.perplexity_with_spelling is None
     assert Coverage.of(total, bare.vocabulary).perplexity_with_spelling is None
 
 
-def test_the_event_is_the_same_whatever_the_vocabulary() -> None:
-    """A word that is known, or is <unk> and spelt: where both cost the same, so does the sentence."""
+def test_the_event_does_not_depend_on_the_vocabulary() -> None:
+    """A known word, and <unk> with its spelling: if both have the same probability, so has the sentence."""
     spelling = Spelling.learnt_from(["dog"])
     likelihoods = []
     for unknown in (0, 1):
@@ -106,7 +106,7 @@ def test_the_event_is_the_same_whatever_the_vocabulary() -> None:
     assert likelihoods[0].perplexity > likelihoods[1].perplexity
 
 
-def test_the_signature_tells_size_rate_and_words() -> None:
+def test_the_signature_has_size_rate_and_words() -> None:
     likelihood = Likelihood(2, UnknownCount(200, 25), -100.0, -80.0, -30.0)
     found = Coverage.of(likelihood, Vocabulary(WORDS))
     assert (found.vocabulary, found.words, found.unknown, found.unknown_rate) == (4, 200, 25, 12.5)

@@ -1,4 +1,4 @@
-"""EVALB's figures, worked out by hand."""
+"""EVALB's figures, computed by hand."""
 
 import pytest
 
@@ -17,7 +17,7 @@ GOLD = "(TOP (S (NP-SBJ (DT the) (NN dog)) (, ,) (VP (VBD ran) (PRT (RP away)) (
 
 def test_a_tree_and_one_with_mistakes() -> None:
     # Gold brackets without punctuation: S 0-6, NP 0-2, VP 2-6, PRT 3-4, PP 4-6, NP 5-6.
-    # Predicted: S 0-6, NP 0-2, ADVP 3-4 (equal to PRT), NP 5-6 are right; VP 2-5 crosses PP 4-6; X 2-6 is none.
+    # Predicted: S 0-6, NP 0-2, ADVP 3-4 (equal to PRT), NP 5-6 are right; VP 2-5 crosses PP 4-6; X 2-6 is not in gold.
     predicted = "(S (NP (DT the) (NN dog)) (, ,) (X (VP (VBD ran) (ADVP (RB away)) (IN from)) (NP (PRP me))) (. .))"
     found = evalb([(tree(GOLD), tree(predicted))])["all"]
     assert found.recall == pytest.approx(100 * 4 / 6)

@@ -1,4 +1,4 @@
-"""What nonterminals are, counted by hand."""
+"""Descriptions of nonterminals, counted by hand."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_first_and_last_words_and_typical_constituents():
     found = count_induced(PREDICTED).phrases["NT-1"]
     assert found.first_words == {"the": 2, "N": 1}
     assert found.last_words == {"dog": 1, "cat": 1, "bones": 1}
-    # All stand once; those that begin with the usual word come first, the shorter and then the alphabet after that.
+    # All occur once; those with the most common first word come first, then shorter ones, then in alphabetical order.
     assert found.typical() == [("The dog", 1), ("the cat", 1), ("N bones", 1)]
     assert found.typical(1) == [("The dog", 1)]
 
 
-def test_numbers_are_one_phrase_and_long_phrases_no_example():
+def test_numbers_are_one_phrase_and_long_phrases_are_not_shown():
     phrases = Phrases()
     for words in (["3", "%"], ["1,200.5", "%"], ["the", "end"], ["a"] * (LONGEST_EXAMPLE + 1)):
         phrases.add(words, ["N" if word[0].isdigit() else word for word in words])
@@ -59,7 +59,7 @@ def test_numbers_are_one_phrase_and_long_phrases_no_example():
 
 
 def test_alignment_counted_by_hand():
-    """Shared but for whole sentences: The dog, ate 3 bones, 3 bones; the cat, 12 bones."""
+    """Shared constituents except whole sentences: The dog, ate 3 bones, 3 bones; the cat, 12 bones."""
     found = count_induced(PREDICTED, GOLD)
     assert found.alignment == {"NP": {"NT-1": 3, "NT-3": 1}, "VP": {"NT-2": 1}}
     assert list(found.alignment) == ["NP", "VP"]
@@ -99,7 +99,7 @@ def test_purity_and_entropy_are_those_of_the_scores(constituents: list[tuple[str
     assert found.entropy == pytest.approx(of_labels * (1 - expected.homogeneity / 100), abs=1e-9)
 
 
-def test_log_odds_worked_out_by_hand():
+def test_log_odds_computed_by_hand():
     # "of" is first in 8 of 10 here and in 2 of 30 elsewhere; the prior adds 10 constituents, a quarter of them "of".
     found, everything = Counter({"of": 8, "in": 2}), Counter({"of": 10, "in": 30})
     prior = PRIOR_COUNT * 10 / 40
@@ -112,7 +112,7 @@ def test_log_odds_worked_out_by_hand():
     assert log_odds("of", Counter({"of": 3}), Counter({"of": 9})) == 0
 
 
-def test_words_that_are_frequent_everywhere_or_rare_tell_nothing():
+def test_frequent_and_rare_words_distinguish_nothing():
     everything = Counter({"the": 100, "of": 40, "odd": 1})
     assert distinctive_words(Counter({"the": 50, "of": 20, "odd": 1}), everything) == []
     assert distinctive_words(Counter({"the": 5, "of": 35, "odd": 1}), everything) == [("of", 35)]
@@ -131,7 +131,7 @@ def test_subtypes_are_the_nonterminals_of_some_size():
     assert subtypes_of(first_words, words=1)[0].first_words == (("in", 40),)
 
 
-def test_a_small_share_is_no_subtype_however_often_it_occurs():
+def test_a_small_share_is_not_a_subtype():
     first_words = {"NT-1": Counter(the=900), "NT-2": Counter(a=100), "NT-3": Counter(an=15)}
     assert [subtype.nonterminal for subtype in subtypes_of(first_words)] == ["NT-1", "NT-2"]
 

@@ -30,7 +30,7 @@ def test_function_tags_are_cut(label: str, cut: str) -> None:
     assert category(label) == cut
 
 
-def test_agreement_worked_out_by_hand() -> None:
+def test_agreement_computed_by_hand() -> None:
     # X: two NP and one VP; Y: two VP. Three in five of gold are VP, so H(gold) = 0.673 nats; given X it is 0.637,
     # given Y none: H(gold | induced) = 3/5 * 0.637 = 0.382.
     found = agreement(["NP", "NP", "VP", "VP", "VP"], ["X", "X", "X", "Y", "Y"])
@@ -45,7 +45,7 @@ def test_agreement_worked_out_by_hand() -> None:
     assert found.items == 5
 
 
-def test_agreement_tells_too_many_symbols_from_too_few() -> None:
+def test_agreement_distinguishes_too_many_symbols_from_too_few() -> None:
     fine = agreement(list("aabb"), list("wxyz"))
     assert fine is not None
     assert (fine.many_to_one, fine.homogeneity, fine.completeness) == (100, 100, pytest.approx(50))

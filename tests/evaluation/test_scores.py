@@ -66,7 +66,7 @@ def test_sides_without_spans(convention: Convention) -> None:
     assert sentence_f1([(0, 3), (1, 3)], [(0, 3)], 3, convention) == 0
 
 
-def test_the_conventions_differ_on_unary_chains_at_the_root_alone() -> None:
+def test_the_conventions_differ_only_on_unary_chains_at_the_root() -> None:
     predicted = [(0, 3), (1, 3)]
     assert sentence_f1([(0, 3), (0, 3), (1, 3)], predicted, 3, "tn") == 100
     assert sentence_f1([(0, 3), (0, 3), (1, 3)], predicted, 3, "kim") == pytest.approx(100 * 2 / 3)
@@ -75,7 +75,7 @@ def test_the_conventions_differ_on_unary_chains_at_the_root_alone() -> None:
     assert sentence_f1([(0, 2), (0, 2)], [(0, 2)], 2, "kim") == 0
 
 
-def judge(gold: Pairs, predicted: Pairs, n: int, convention: Convention) -> float:
+def by_definition(gold: Pairs, predicted: Pairs, n: int, convention: Convention) -> float:
     """The definition, word by word."""
     sides = []
     for spans in (gold, predicted):
@@ -106,7 +106,7 @@ def test_scores_follow_the_definition(cases: list[tuple[Pairs, Pairs, int]], con
         [n for *_, n in cases],
         convention,
     )
-    assert scores.sentence_f1 == pytest.approx(np.mean([judge(*case, convention) for case in cases]))
+    assert scores.sentence_f1 == pytest.approx(np.mean([by_definition(*case, convention) for case in cases]))
 
 
 @st.composite
@@ -160,7 +160,7 @@ def test_scores_by_length_are_those_of_the_sentences_of_that_length() -> None:
     }  # fmt: skip
 
 
-def test_what_cannot_be_scored_is_refused() -> None:
+def test_invalid_trees_are_not_scored() -> None:
     tree = array([(0, 3)])
     with pytest.raises(RamifyError, match="2 gold and 1 predicted"):
         span_f1([tree, tree], [tree], [3, 3])

@@ -28,7 +28,7 @@ def test_the_bootstrap_test_is_two_sided_and_comes_near_the_exact_one(sign: int)
     assert found.bootstrap_p == pytest.approx(exact, abs=0.02)
 
 
-def test_the_bootstrap_interval_is_about_two_standard_errors_each_way() -> None:
+def test_the_bootstrap_interval_is_about_two_standard_errors_wide_on_each_side() -> None:
     rng = np.random.default_rng(1)
     first = rng.random(1500)
     second = np.clip(first + rng.normal(0.05, 0.2, 1500), 0, 1)
@@ -63,14 +63,14 @@ def test_the_seed_decides_the_samples() -> None:
     assert compare_f1(first, second, 500, seed=4).low != compare_f1(first, second, 500, seed=5).low
 
 
-def test_samples_drawn_in_parts_are_as_many_as_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_in_parts_gives_the_requested_number_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = np.random.default_rng(3).random((2, 50))
     monkeypatch.setattr("ramify.evaluation.significance._ROWS_OF_ONE_DRAW", 350)
     found = compare_f1(first, second, 30)
     assert found.permutation_p * 31 == pytest.approx(round(found.permutation_p * 31))
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
+def test_invalid_comparisons_are_refused() -> None:
     with pytest.raises(RamifyError, match="at least 1"):
         compare_f1(np.ones(2), np.ones(2), samples=0)
     with pytest.raises(RamifyError, match="2 scored sentences, the other 3"):

@@ -1,4 +1,4 @@
-"""Baselines on real treebanks against figures of a program written apart from this project; the table in the docs."""
+"""Baselines on real treebanks compared with figures of an independent program; the table in the docs."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -21,14 +21,14 @@ def test_counted_by_hand():
 
 
 @pytest.mark.parametrize("count", [1, 2, 10, 30, 1000])
-def test_evenly_used_symbols_are_as_many_as_they_seem(count):
+def test_evenly_used_symbols_all_count(count):
     found = usage(str(i) for i in range(count) for _ in range(3))
     assert 2**found.entropy == pytest.approx(count)
     assert found.carrying == math.ceil(0.9 * count - 1e-9)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1))
-def test_no_fewer_symbols_would_do(symbols):
+def test_the_number_of_symbols_is_minimal(symbols):
     found = usage(map(str, symbols))
     counts = sorted((symbols.count(symbol) for symbol in set(symbols)), reverse=True)
     assert 10 * sum(counts[: found.carrying]) >= 9 * len(symbols)
@@ -36,13 +36,13 @@ def test_no_fewer_symbols_would_do(symbols):
     assert 0 <= found.entropy <= math.log2(found.used) + 1e-12
 
 
-def test_an_evaluation_tells_the_symbols_of_its_trees():
+def test_an_evaluation_reports_the_use_of_symbols():
     gold = load_gold(
         Corpus(list(read_brackets(["(S (NP (D the) (N dog)) (V barks))"], "gold")), "brackets", "gold", "00")
     )
     parses = list(read_brackets(["(NT-1 (NT-2 (T-1 the) (T-2 dog)) (NT-9 (T-2 barks)))"], "ours"))
     found = score(gold, Prediction("ours", parses))
-    assert (found.nonterminals_used.items, found.nonterminals_used.used) == (2, 2)  # one word is no constituent
+    assert (found.nonterminals_used.items, found.nonterminals_used.used) == (2, 2)  # one word is not a constituent
     assert (found.preterminals_used.items, found.preterminals_used.used) == (3, 2)
     bare = score(gold, Prediction("bare", list(read_brackets(["( (_ the) ( (_ dog) (_ barks)))"], "bare"))))
     assert bare.nonterminals_used is None

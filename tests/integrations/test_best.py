@@ -1,4 +1,4 @@
-"""The k best trees, their probabilities judged by counting all trees."""
+"""The k best trees, with probabilities compared with the enumeration of all trees."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_sentences_without_a_parse_have_a_flat_tree_of_probability_zero():
         assert (tree.probability, tree.log_probability, len(tree.parse.labels)) == (0.0, -math.inf, 0)
 
 
-def test_heads_come_along():
+def test_the_k_best_trees_have_heads():
     parser = load(FIXTURES / "models" / "nl-pcfg")
     (best,) = best_many(parser, [["the", "dog", ",", "it", "saw"]], 3)
     for tree in best.trees:
@@ -84,7 +84,7 @@ def test_heads_come_along():
         assert len(tree.heads) == 5
 
 
-def test_who_has_no_best_trees_says_so():
+def test_models_without_best_trees_are_refused():
     parser = parser_of("n-pcfg")
     with pytest.raises(RamifyError, match="an average does not have"):
         next(best_many(Ensemble([parser, parser]), [WORDS], 2))

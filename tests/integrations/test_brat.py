@@ -1,4 +1,4 @@
-"""brat's stand-off: every annotation stands where it says."""
+"""brat's stand-off format: every annotation has the right offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without an extra its tests are left out with one line, and what needs it says how to install it."""
+"""Without an extra, its tests are deselected with one line, and commands that need it say how to install it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_without(names: list[str], place: Path, *command: str) -> subprocess.Comp
 
 
 @pytest.mark.slow
-def test_their_tests_are_left_out_with_one_line_each(tmp_path):
+def test_tests_of_missing_extras_are_deselected_with_one_line_each(tmp_path):
     files = ["tests/integrations/test_spacy.py", "tests/integrations/test_parquet.py"]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     result = run_without(list(EXTRAS.values()), tmp_path, "-m", "pytest", *options, *files)
@@ -59,8 +59,8 @@ COMMANDS = (
 """Commands, and the extra that each of them needs"""
 
 
-def test_what_needs_an_extra_says_what_to_install_and_writes_nothing(tmp_path):
-    """One process tries all the commands, because starting one takes seconds."""
+def test_commands_that_need_an_extra_say_what_to_install(tmp_path):
+    """One process runs all commands, because starting a process takes seconds."""
     (tmp_path / "IN.txt").write_text("a dog\n")
     commands = [
         [str(tmp_path / word) if word.startswith(("IN", "OUT")) else word for word in words] for words, _ in COMMANDS

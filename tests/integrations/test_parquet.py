@@ -1,4 +1,4 @@
-"""Parquet in and out, whole or not at all, in the types that came in."""
+"""Parquet input and output: complete files only, with unchanged types."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_tokens_in_lists_and_a_pass_through_json_and_back(tmp_path):
     assert [json.loads(line)["id"] for line in as_json.splitlines()] == ["a", "b"]
 
 
-def test_json_gets_what_it_can_hold(table):
+def test_values_are_converted_to_json(table):
     refused = ramify("parse", "-m", MODEL, table, "--format", "json")
     assert "the column 'raw' contains bytes, which JSON cannot" in refused.stderr
     kept = ("--keep", "kind", "--keep", "nested", "--keep", "key")
@@ -123,14 +123,14 @@ def test_rows_of_json_get_types_and_must_keep_them(tmp_path, monkeypatch):
     assert f"{tmp_path / 'b.jsonl'}, line 3: has a column 'n'" in mixed.stderr
 
 
-def test_nothing_to_parse_still_makes_a_table(tmp_path):
+def test_an_empty_input_gives_an_empty_table(tmp_path):
     (tmp_path / "empty.txt").write_text("")
     found = to_parquet(tmp_path / "empty.txt", tmp_path / "out.parquet")
     assert found.num_rows == 0
     assert found.column_names[:2] == ["id", "text"]
 
 
-def test_options_that_do_not_go_with_it(tmp_path, table):
+def test_unsupported_options_are_refused(tmp_path, table):
     out = tmp_path / "out.parquet"
     for options, said in (
         ((), "give its name with --out"),
@@ -159,7 +159,7 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path, table, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-def test_files_that_are_not_what_they_seem(tmp_path, table):
+def test_files_with_misleading_names(tmp_path, table):
     (tmp_path / "cut.parquet").write_bytes(table.read_bytes()[:-30])
     for file, options, said in (
         (tmp_path / "cut.parquet", (), "cannot be read as Parquet"),

@@ -1,4 +1,4 @@
-"""ramify in a pipeline of spaCy: what is added to docs, how they travel, and how the pipeline is saved."""
+"""ramify in a pipeline of spaCy: attributes of docs, saving and sending docs, and saving the pipeline."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def nlp():
     return pipeline()
 
 
-def test_the_snippet_of_benepar_works_with_the_name_changed(nlp):
+def test_code_for_benepar_works_with_the_name_changed(nlp):
     doc = nlp(SNIPPET)
     sent = list(doc.sents)[0]  # noqa: RUF015
     tree = package.load(MODEL).parse("The time for action is now .".split())
@@ -318,7 +318,7 @@ assert not Span.has_extension("ramify_parse_string")
 
 
 @pytest.mark.slow
-def test_names_that_are_taken_are_left_alone():
+def test_existing_attributes_are_not_replaced():
     code = f"MODEL = {str(MODEL)!r}\n{TAKEN}"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

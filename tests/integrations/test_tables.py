@@ -66,7 +66,7 @@ def test_columns_by_name_and_those_to_keep(tmp_path):
     assert "has no column 'text', only 'n', 'tags', 'body'" in refused.stderr
     clash = ramify("parse", "-m", MODEL, file, "--column", "body", "--format", "json")
     assert clash.returncode == 2
-    assert "the result has a column 'tags' as well" in clash.stderr
+    assert "the column 'tags' has the name of a column of the result" in clash.stderr
     (kept,) = parsed(file, "--column", "body", "--keep", "n", "--format", "json")
     assert (kept["n"], kept["text"]) == (1, "a dog")
     assert "body" not in kept

@@ -1,4 +1,4 @@
-"""The notebook of the docs runs from top to bottom, and every last expression can be shown."""
+"""The notebook of the docs runs from top to bottom, and the result of every cell can be displayed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cells() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def with_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder to run in; where no model `en` is bundled, a small one is in a folder with this name."""
+    """A folder to run in; if no model `en` is bundled, it has a small model in a folder with this name."""
     monkeypatch.chdir(tmp_path)
     try:
         ramify.load("en")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.conllu import write_conllu
 from ramify.corpus.sentence import Sentence
 from ramify.corpus.tree import Parse
+from ramify.lab.run.jobs import ENDED, Events, Job
 from ramify.lab.run.worker import work
-from ramify.lab.run.worker_process import ENDED, Event, Job
 from ramify.runtime import compilation
 
 TINY = """\
@@ -69,9 +68,9 @@ def conllu_of(parses: Sequence[Parse]) -> str:
 class WorkerHere:
     """Does a job in this process, with the interface of `Worker`: starting a process takes longer than a tiny job."""
 
-    def __init__(self, name: str, job: Job, _: int | None, events: queue.Queue[tuple[str, Event]]) -> None:
+    def __init__(self, job: Job, _: int | None, events: Events) -> None:
         def report(event: str, **facts: object) -> None:
-            events.put((name, {"event": event, **facts}))
+            events.put((job.name, {"event": event, **facts}))
 
         threads = torch.get_num_threads()
         with warnings.catch_warnings(), mock.patch.object(compilation, "_callbacks", []):

@@ -9,10 +9,10 @@ from ramify.models.grammar import Grammar
 
 @torch.no_grad()
 def normalisation_error(grammar: Grammar) -> dict[str, float]:
-    """How far each family of distributions is from summing to one, at worst.
+    """The largest deviation from one of the sums of each set of probabilities.
 
-    Binary rules sum to one for every nonterminal where the rows of U and the columns of V and W do; a
-    component that no nonterminal uses does not count.
+    Binary rules sum to one for every nonterminal if the rows of U and the columns of V and W do; components that no
+    nonterminal uses do not count.
     """
     tables = grammar.tabulated()
     sums = tables.rules().sums() | {"words": tables.emission_table.exp().sum(0, dtype=torch.float64)}

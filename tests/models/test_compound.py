@@ -75,7 +75,7 @@ def test_gradients_are_the_same_on_two_cores(family, on_cores):
     torch.testing.assert_close(gradients(), expected)
 
 
-def test_a_network_sees_each_symbol_with_z_behind_it():
+def test_z_is_appended_to_each_symbol():
     torch.manual_seed(0)
     layers = [SymbolLayer(6, 2, 5), torch.nn.ReLU(), torch.nn.Linear(5, 3)]
     symbols, z = torch.randn(4, 6), torch.randn(2, 2)
@@ -85,7 +85,7 @@ def test_a_network_sees_each_symbol_with_z_behind_it():
 
 
 @families
-def test_what_stands_behind_a_sentence_does_not_matter(family):
+def test_padding_does_not_matter(family):
     grammar = compound(family)
     other = WORD_IDS.clone()
     other[1, 4:] = 0
@@ -137,7 +137,7 @@ def test_a_sample_is_the_same_for_the_same_noise(family):
 
 
 @families
-def test_the_tables_are_the_rules_at_the_middle_of_the_prior(family):
+def test_the_tables_are_the_rules_at_the_mean_of_the_prior(family):
     grammar = compound(family)
     z = torch.zeros(2, 6)
     expected = replace(

@@ -1,4 +1,4 @@
-"""The tree CRF with span scores from an LSTM: network and loss judged by explicit loops, and training end to end."""
+"""The tree CRF with span scores from an LSTM: network and loss compared with explicit loops, and a whole run."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_a_resumed_run_is_the_same_to_the_bit_and_needs_no_teachers(folder, tmp_
 
 
 def test_the_epoch_is_chosen_by_the_cross_entropy_of_the_dev_set(folder):
-    """Which has the teachers' scores too."""
+    """Including the scores of the teachers."""
     records = [json.loads(line) for line in (folder / "whole" / "metrics.jsonl").read_text().splitlines()]
     losses = [record["dev_loss"] for record in records]
     assert all(record["dev_perplexity"] is None for record in records)
@@ -248,7 +248,7 @@ def test_the_epoch_is_chosen_by_the_cross_entropy_of_the_dev_set(folder):
 
 
 def test_a_student_finds_its_teachers_trees_again(folder):
-    """On ten sentences, as probable as they can be and then as trees of a loaded model."""
+    """On ten sentences: the loss reaches its minimum, and a loaded model gives the same trees."""
     sentences = (folder / "text.txt").read_text().splitlines()[:10]
     for name in ("left", "right"):
         seen = []
@@ -295,7 +295,7 @@ def test_a_student_can_teach_and_join_an_ensemble(folder):
         (["--teacher", "flat.trees"], "binary trees"),
     ],
 )
-def test_what_cannot_be_is_refused_on_the_command_line(folder, monkeypatch, options, message):
+def test_invalid_options_are_refused_on_the_command_line(folder, monkeypatch, options, message):
     monkeypatch.chdir(folder)
     lines = (folder / "text.txt").read_text().splitlines()
     (folder / "flat.trees").write_text("".join(f"(S {line})\n" for line in lines))

@@ -1,4 +1,4 @@
-"""DIORA: charts and loss against a recursion over single cells, trees against all trees, and a whole run."""
+"""DIORA: charts and loss compared with a recursion over single cells, trees with all trees, and a whole run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 
 
 def small(seed: int = 0, words: int = 30, embedding: int = 5, width: int = 4) -> DIORA:
-    """Weights and biases of the size of one, so that softmaxes are uneven and every part of an equation counts."""
+    """Weights and biases of size one, so that softmaxes are uneven and every term of an equation matters."""
     torch.manual_seed(seed)
     model = DIORA(words, embedding, width).double()
     for parameter in model.parameters():
@@ -103,7 +103,7 @@ def test_objective_and_gradients_are_those_of_the_recursion_on_a_ragged_batch(se
 
 
 def test_vectors_and_energies_of_all_cells_are_those_of_the_recursion():
-    """The energies of the outside chart too, although the loss uses only those of its inner cells."""
+    """Including all energies of the outside chart, although the loss uses only those of inner cells."""
     model, word_ids = small(3), [3, 1, 4, 1, 5]
     inside, outside = model.charts(torch.tensor([word_ids]))
     recursion = Recursion(model, word_ids)
@@ -177,8 +177,8 @@ def test_negatives_are_different_words_drawn_by_the_rank_of_their_frequency():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_an_untrained_model_tells_words_apart_and_favours_no_side(seed):
-    """With the vocabulary of a real text: where all words look alike, trees lean to one side, whichever S favours."""
+def test_an_untrained_model_distinguishes_words_and_favours_no_side(seed):
+    """With the vocabulary of a real text: if all word vectors are similar, trees branch to the side that S favours."""
     torch.manual_seed(seed)
     model, N = DIORA(8000), 20
     word_ids = torch.randint(8000, (40, N))
@@ -192,7 +192,7 @@ def test_an_untrained_model_tells_words_apart_and_favours_no_side(seed):
     assert (begin + end) / 40 < 9
 
 
-def test_an_untrained_model_knows_nothing_and_a_lonely_word_has_no_rivals():
+def test_untrained_models_guess_and_a_single_word_has_no_alternatives():
     torch.manual_seed(0)
     objective = DIORA(1000).objective(torch.randint(1000, (8, 5)), torch.full((8,), 5))
     assert objective.mean().item() == pytest.approx(-math.log(101), abs=0.1)
@@ -202,7 +202,7 @@ def test_an_untrained_model_knows_nothing_and_a_lonely_word_has_no_rivals():
 @settings(max_examples=40, deadline=None)
 @given(length=st.integers(1, 7), shorter=st.integers(1, 7), seed=st.integers(0, 10**6), whole=st.booleans())
 def test_the_tree_is_the_best_of_all_trees(length, shorter, seed, whole):
-    """Whole numbers have ties: then any of the best trees will do."""
+    """Integers have ties; then any of the best trees is accepted."""
     plan, lengths = inside_plan(length, CPU), torch.tensor([length, min(shorter, length)])
     generator = torch.Generator().manual_seed(seed)
     scores = [torch.randn(*stage.first.shape, 2, generator=generator).double() for stage in plan]
@@ -256,7 +256,7 @@ def test_the_model_can_be_made_without_memory_and_estimates_its_own():
 
 
 def short_sentences(seed: int, count: int) -> list[tuple[str, ...]]:
-    """Of 5 to 7 words."""
+    """Sentences of 5 to 7 words."""
     parses = builtin_treebank(seed, train=40 * count, dev=1, test=1)["train"]
     return [parse.words for parse in parses if 5 <= len(parse) <= 7][:count]
 

@@ -1,4 +1,4 @@
-"""Trees from distances: both read-outs, and what a model of distances says about spans."""
+"""Trees from distances: both read-outs, and the spans of models of distances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ramify.models.distances import BIASED, UNBIASED, DistanceModel, split_befor
 
 
 def recursive_split(distances, first=0):
-    """The spans of [left, right], split before the word with the largest distance, the first one's not counted."""
+    """The spans of [left, right], split before the word with the largest distance, ignoring that of the first word."""
     if len(distances) < 2:
         return set()
     k = max(range(1, len(distances)), key=lambda t: distances[t])
@@ -23,7 +23,7 @@ def recursive_split(distances, first=0):
 
 
 def published_tree(distances, words):
-    """Nested lists, as the read-out was published."""
+    """Nested lists, as in the published read-out."""
     t = max(range(len(words)), key=lambda t: distances[t])
     right = words[t] if t == len(words) - 1 else [words[t], published_tree(distances[t + 1 :], words[t + 1 :])]
     return right if t == 0 else [published_tree(distances[:t], words[:t]), right]

@@ -1,4 +1,4 @@
-"""Expectation maximisation: the counts are those of all derivations, and every epoch makes the text more probable."""
+"""Expectation maximisation: counts are those of all derivations, and every epoch increases the likelihood."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_no_epoch_makes_the_text_less_probable():
         position = Position(epoch=epoch)
         train_epoch(grammar, optimizer, SENTENCES, settings, position)
         seen.append(position.log_probability)
-    # The added counts of words are a prior, so a hair may be lost to them.
+    # The added counts of words are a prior, which may cost a tiny amount of likelihood.
     assert all(later > earlier - 0.05 for earlier, later in pairwise(seen))
     assert seen[-1] > seen[0] + 1
 
@@ -74,7 +74,7 @@ def test_an_epoch_without_sentences_left_changes_nothing():
     assert torch.equal(grammar.binary, before)
 
 
-def test_a_symbol_never_used_keeps_its_rules():
+def test_an_unused_symbol_keeps_its_rules():
     grammar, _ = grammar_and_settings()
     before = grammar.binary.detach().clone()
     counts = torch.zeros(2, 4, 4, dtype=torch.float64)
@@ -82,6 +82,6 @@ def test_a_symbol_never_used_keeps_its_rules():
     grammar.maximise([torch.tensor([1.0, 0.0]).double(), counts, torch.ones(5, 2).double()])
     assert torch.equal(grammar.binary[1], before[1])
     assert grammar.binary[0].exp().sum().item() == pytest.approx(1)
-    for parameter in grammar.parameters():  # a rule that was given up is a finite number in the model's file
+    for parameter in grammar.parameters():  # a rule of probability zero is a finite number in the model's file
         assert parameter.isfinite().all()
         assert parameter.min() >= MIN_LOG_PROBABILITY

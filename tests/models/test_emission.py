@@ -1,4 +1,4 @@
-"""The blockwise softmax against the plain one: values and every gradient."""
+"""The softmax in blocks compared with the plain one: values and every gradient."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cores(request, on_cores):
 
 @pytest.fixture(params=["loops", "loops that keep nothing", "torch"], autouse=True)
 def way(request, monkeypatch):
-    """Compiled loops, with the logits in memory and without, and what other devices use."""
+    """Compiled loops with and without kept logits, and the implementation for other devices."""
     if request.param == "torch":
         monkeypatch.setattr(emission, "loops_are_postponed", lambda: True)
     elif request.param != "loops":
@@ -42,7 +42,7 @@ def way(request, monkeypatch):
 def test_value_and_every_gradient_equal_the_plain_softmax(dtype, tolerance, p, e, q, block):
     layer = random_layer(p, e, q, dtype)
     exact = tuple(tensor.detach().double().requires_grad_() for tensor in layer)
-    word_ids = torch.arange(8).reshape(2, 4) % min(q, 5)  # words come up more than once
+    word_ids = torch.arange(8).reshape(2, 4) % min(q, 5)  # with repeated words
     upstream = torch.linspace(-1, 2, 8 * p, dtype=torch.float64).reshape(2, 4, p)
     expected = plain(*exact, word_ids)
     found = word_log_probabilities(*layer, word_ids, block)
@@ -55,7 +55,7 @@ def test_value_and_every_gradient_equal_the_plain_softmax(dtype, tolerance, p, e
 
 @pytest.mark.parametrize("block", [3, None])
 @pytest.mark.usefixtures("cores")
-def test_states_of_their_own_are_as_good_as_each_sentence_alone(block):
+def test_separate_states_equal_each_sentence_alone(block):
     states, weight, bias = random_layer(4, 3, 17, torch.float64)
     own = torch.stack([states.detach(), -2 * states.detach()]).requires_grad_()
     word_ids = torch.tensor([[3, 3, 0], [16, 5, 3]])
@@ -101,7 +101,7 @@ def test_large_logits_do_not_overflow():
 
 
 @pytest.mark.usefixtures("cores")
-def test_the_same_numbers_twice_are_the_same_bits():
+def test_repeated_computations_give_the_same_bits():
     layer = random_layer(6, 8, 501, torch.float32)
     word_ids = torch.randint(501, (4, 9), generator=torch.Generator().manual_seed(0))
 

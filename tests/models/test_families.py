@@ -88,7 +88,7 @@ def test_dense_families_have_as_many_parameters_as_in_the_paper(family, millions
 
 
 @pytest.mark.parametrize("family", ["n-pcfg", "c-pcfg", "sn-pcfg", "sc-pcfg"])
-def test_every_matrix_of_the_dense_and_simple_families_starts_out_xavier_uniform(family):
+def test_every_matrix_of_the_dense_and_simple_families_is_xavier_uniform_initially(family):
     torch.manual_seed(0)
     for name, parameter in small(family).named_parameters():
         if parameter.dim() == 2:

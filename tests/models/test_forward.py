@@ -1,6 +1,6 @@
-"""Every family's networks against a forward pass written in plain torch from the names and numbers of its state dict.
+"""The networks of all families compared with a forward pass in plain torch from the tensors of their state dicts.
 
-The names are those of model files, so neither they nor what is made of them may change.
+The names are those in model files, so neither the names nor their use may change.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def made(case: str) -> Grammar:
         sizes.setdefault("embedding", EMBEDDING)
     torch.manual_seed(len(case))
     grammar = FAMILIES[family](**sizes).double()
-    with torch.no_grad():  # weights large enough that a ReLU left out or in shows
+    with torch.no_grad():  # weights large enough that a missing or additional ReLU makes a difference
         for parameter in grammar.parameters():
             parameter += 0.5 * torch.randn_like(parameter) if family != "em-pcfg" else 0
     return grammar
@@ -197,7 +197,7 @@ def test_every_family_is_among_the_cases() -> None:
 
 @torch.no_grad()
 def test_the_encoder_is_a_bidirectional_lstm_with_the_maximum_over_time() -> None:
-    """Kim, Dyer and Rush (2019), written out step by step for each sentence alone."""
+    """Kim, Dyer and Rush (2019), step by step for each sentence alone."""
     grammar = made("c-pcfg")
     state = {name.removeprefix("encoder."): value for name, value in grammar.state_dict().items()}
     word_ids, lengths = torch.tensor([[1, 5, 2, 2], [7, 3, 0, 0]]), torch.tensor([4, 2])
@@ -272,7 +272,7 @@ def test_the_gain_multiplies_temperatures_where_there_are_any(case: str, names: 
         torch.testing.assert_close(strong[name].exp(), 3 * value.exp() if name in names else value.exp())
 
 
-def test_temperatures_begin_as_published() -> None:
+def test_initial_temperatures_are_those_published() -> None:
     torch.manual_seed(0)
     grammar = made("tn-pcfg, unit rows").__class__(N, P, D, WORDS, unit_rows=True)
     for layer, expected in ((grammar.start[-1], 2.0), (grammar.left[-1], 12.5), (grammar.word_layer, 9.0)):

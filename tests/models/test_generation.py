@@ -1,4 +1,4 @@
-"""Sentences come out of a grammar as often as they are probable in it."""
+"""Sentences are drawn from a grammar in proportion to their probabilities."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_simple_grammar_draws_the_children_of_each_nonterminal_by_its_own_comp
     assert (drawn.spans.tolist(), drawn.labels.tolist()) == ([[0, 3], [0, 2]], [0, 1])
 
 
-def test_what_cannot_be_drawn_is_refused(monkeypatch):
+def test_grammars_that_cannot_be_sampled_are_refused(monkeypatch):
     parser = Parser(small(NPCFG), Vocabulary(WORDS))
     with pytest.raises(RamifyError, match="max_length is 1"):
         next(parser.generate(1, max_length=1))

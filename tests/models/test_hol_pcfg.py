@@ -14,7 +14,7 @@ from tests.structures.random_rules import inside
 
 
 def coefficients(vectors: Tensor) -> Tensor:
-    """Fourier coefficients (..., e) by their definition."""
+    """Fourier coefficients (..., e) by definition."""
     e = vectors.shape[-1]
     angles = torch.outer(torch.arange(e), torch.arange(e)) * (2 * math.pi / e)
     waves = torch.complex(angles.cos(), -angles.sin()).to(torch.complex128)
@@ -61,7 +61,7 @@ def test_all_vectors_begin_with_uniform_phases(size: int) -> None:
     assert abs(int(signs) - 2000) < 200
 
 
-def test_vectors_that_are_bound_have_unit_modulus_too() -> None:
+def test_bound_vectors_have_unit_modulus() -> None:
     grammar = made()
     joined = bind(grammar.relations[0].detach(), grammar.symbols.detach())
     torch.testing.assert_close(coefficients(joined).abs(), torch.ones(9, 12, dtype=torch.float64), atol=1e-5, rtol=0)

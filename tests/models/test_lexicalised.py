@@ -1,4 +1,4 @@
-"""Lexicalised families: networks against a forward pass in plain torch from the state dict, sums, samples, learning."""
+"""Lexicalised families: networks compared with a forward pass in plain torch, sums, samples, learning."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def made(family: str, words: int = WORDS, scale: float = 0.5, **sizes: float) ->
         arguments.setdefault("rank", R)
     torch.manual_seed(len(family))
     grammar = FAMILIES[family](**arguments).double()
-    with torch.no_grad():  # weights large enough that a ReLU left out or in shows
+    with torch.no_grad():  # weights large enough that a missing or additional ReLU makes a difference
         for parameter in grammar.parameters():
             parameter += scale * torch.randn_like(parameter)
     return grammar
 
 
 class Plain:
-    """The forward pass from a state dict, with nothing shared between words or symbols."""
+    """The forward pass from a state dict, computed separately for all words and symbols."""
 
     def __init__(self, state: dict[str, Tensor]) -> None:
         self.state = state
@@ -141,7 +141,7 @@ def test_every_parameter_learns(family: str) -> None:
 
 
 @every_family
-def test_every_matrix_starts_out_xavier_uniform(family: str) -> None:
+def test_every_matrix_is_xavier_uniform_initially(family: str) -> None:
     sizes = {"nonterminals": 12, "preterminals": 20, "words": 200, "embedding": 32}
     torch.manual_seed(0)
     for name, parameter in FAMILIES[family](
@@ -256,7 +256,7 @@ def test_a_model_is_saved_loaded_parsed_with_scored_and_drawn_from(parser, tmp_p
     assert again.analyse("dog").failure is None
 
 
-def test_what_needs_rules_without_words_says_so(parser):
+def test_commands_that_need_rules_without_words_are_refused(parser):
     for needs in (lambda: parser.tables, lambda: parser.strongest_rules(), lambda: parser.strongest_words("T-0")):
         with pytest.raises(RamifyError, match="depend on head words"):
             needs()

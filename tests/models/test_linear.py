@@ -1,4 +1,4 @@
-"""Linear layers by compiled loops against torch's: values and every gradient."""
+"""Linear layers with compiled loops compared with those of torch: values and every gradient."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ramify.models.networks import Residual
     "shape", [(8, 16, 1), (9, 32, 5), (60, 16, 70), (100, 256, 20), (2, 9, 16, 7), (3, 16, 4), (9, 5, 3)]
 )
 @pytest.mark.parametrize("bias", [True, False])
-def test_value_and_every_gradient_are_torchs(shape, bias, dtype, tolerance):
+def test_value_and_every_gradient_equal_those_of_torch(shape, bias, dtype, tolerance):
     *leading, inner, size = shape
     torch.manual_seed(0)
     layer = Linear(inner, size, bias=bias).to(dtype)

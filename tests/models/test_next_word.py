@@ -58,7 +58,7 @@ def test_the_objective_is_the_product_of_all_steps(family):
 @every_reader
 @torch.no_grad()
 def test_probabilities_of_all_sentences_sum_to_one(family):
-    """Those of up to three words, and the probability that a sentence has not ended by then."""
+    """The probabilities of all sentences of up to three words, and that of a longer sentence."""
     model = made(family, words=2)
     ended = sum(
         float(model.objective(torch.tensor([[*words, 0]]), torch.tensor([n])).exp())
@@ -209,7 +209,7 @@ def test_a_run_is_resumed_saved_loaded_and_scored(family, treebank, tmp_path):
 
 
 @every_reader
-def test_what_needs_a_grammar_says_so(family):
+def test_commands_that_need_a_grammar_are_refused(family):
     parser = ramify.fit([["a", "b", "c"]] * 8, model=family, epochs=1, **SMALL)
     for use in (
         lambda: next(parser.generate(1)),
@@ -220,7 +220,7 @@ def test_what_needs_a_grammar_says_so(family):
     ):
         with pytest.raises(ramify.RamifyError, match="needs a grammar"):
             use()
-    with pytest.raises(ramify.RamifyError, match="cannot learn from teachers"):
+    with pytest.raises(ramify.RamifyError, match="does not support teachers"):
         ramify.fit([["a", "b", "c"]] * 8, model=family, teachers=[parser], **SMALL)
 
 

@@ -1,4 +1,4 @@
-"""ON-LSTM against its equations, one unit at a time."""
+"""ON-LSTM compared with its equations, one unit at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sigmoid(x):
 
 
 def cumax(logits):
-    """The running total of a softmax."""
+    """The cumulative sum of a softmax."""
     weights = [exp(x - max(logits)) for x in logits]
     return [sum(weights[: k + 1]) / sum(weights) for k in range(len(weights))]
 
@@ -51,7 +51,7 @@ def slow_layer(state, prefix, inputs, chunk):
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 6])
-def test_a_layer_is_its_equations(chunk):
+def test_a_layer_follows_its_equations(chunk):
     torch.manual_seed(1)
     layer = OrderedLayer(4, 6, chunk).double()
     with torch.no_grad():
@@ -67,7 +67,7 @@ def test_a_layer_is_its_equations(chunk):
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @torch.no_grad()
-def test_the_model_is_its_equations(layers):
+def test_the_model_follows_its_equations(layers):
     """The start symbol is read first, and the second layer, or the only one, has the distances."""
     model = made("on-lstm", layers=layers)
     state = model.state_dict()

@@ -1,4 +1,4 @@
-"""PRPN against its equations, one sentence and one slot at a time."""
+"""PRPN compared with its equations, one sentence and one slot at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sigmoid(x):
 
 
 def gate(own, other):
-    """How far a distance `other` in between lets a step with the distance `own` see."""
+    """The gate that a distance `other` in between leaves for a step with the distance `own`."""
     return (min(1, max(-1, 2 * (own - other) / 0.1 + 1)) + 1) / 2
 
 
@@ -47,7 +47,7 @@ def attend(key, memory, gates):
 
 
 def slow_read(state, inputs):
-    """What predicts the symbol after each input of one sentence, and the distances.
+    """The vectors that predict the symbol after each input of one sentence, and the distances.
 
     Steps are counted from 1; memory[0] is the zero state before the first one.
     """
@@ -76,7 +76,7 @@ def slow_read(state, inputs):
 
 @pytest.mark.parametrize("spread", [0.3, 1.0, 4.0])
 @torch.no_grad()
-def test_the_model_is_its_equations(spread):
+def test_the_model_follows_its_equations(spread):
     """With more words than slots, and distances so close or far that gates are open, closed and in between."""
     model = made("prpn", width=20)
     with torch.no_grad():

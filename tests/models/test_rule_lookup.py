@@ -1,4 +1,4 @@
-"""Rules and words by their strength, against the whole tables."""
+"""The most probable rules and words, compared with the whole tables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def grammar(request: pytest.FixtureRequest) -> Grammar:
 
 
 def tensor_of(grammar: Grammar) -> torch.Tensor:
-    """(n, m, m) every rule's probability, by the table of everything."""
+    """(n, m, m) the probabilities of all rules, from the whole table."""
     shared = grammar.tabulated().rules()
     if isinstance(shared, DenseRules):
         return shared.binary.exp()
@@ -85,7 +85,7 @@ def test_the_cosine_of_rules_does_not_depend_on_the_block(block):
     assert simple.rule_cosine(block) == pytest.approx(super(LowRankRules, simple).rule_cosine(), rel=1e-12)
 
 
-def test_rules_that_are_alike_and_rules_that_share_nothing():
+def test_equal_rules_and_disjoint_rules():
     def cosine(binary: list[tuple[int, int, int, float]], nonterminals: int) -> float | None:
         words = [(0, 0, 1.0)]
         return RuleLookup(
@@ -123,8 +123,8 @@ def test_weights_of_children(grammar):
 @given(
     n=st.integers(1, 30), p=st.integers(1, 30), d=st.integers(1, 9), spread=st.floats(0, 20), seed=st.integers(0, 10**6)
 )
-def test_what_is_not_looked_at_is_no_stronger(n, p, d, spread, seed):
-    """The flatter the rules the more must be looked at, and the sharper the less."""
+def test_rules_that_are_skipped_are_not_stronger(n, p, d, spread, seed):
+    """Flat rules need more comparisons, sharp ones fewer."""
     torch.manual_seed(seed)
     grammar = TDPCFG(n, p, d, 3)
     with torch.no_grad():
@@ -154,12 +154,12 @@ def parser_of(rules: str) -> Parser:
     return Parser.from_binary_grammar(BinaryGrammar.from_nltk(nltk.PCFG.fromstring(rules)))
 
 
-def test_a_grammar_of_rules_has_no_others():
+def test_a_grammar_from_rules_has_only_these_rules():
     parser = parser_of("S -> A B [0.25] | B B [0.75]\nA -> 'a' [1.0]\nB -> 'b' [1.0]")
     assert parser.strongest_rules("S", 10) == [("S", "B", "B", 0.75), ("S", "A", "B", 0.25)]
 
 
-def test_expected_uses_worked_out_by_hand():
+def test_expected_uses_computed_by_hand():
     # Each S becomes 0.8 others on average: 1 / (1 - 0.8) = 5 of them, and one word more.
     uses = parser_of("S -> S S [0.4] | A B [0.6]\nA -> 'a' [1.0]\nB -> 'b' [1.0]").rules.expected_uses()
     assert uses is not None
@@ -167,8 +167,8 @@ def test_expected_uses_worked_out_by_hand():
     assert uses.preterminals.tolist() == pytest.approx([3, 3])
 
 
-@pytest.mark.parametrize("share", [0.499999, 0.5, 0.6])  # the first goes on for 500,000 words, or rounding says so
-def test_derivations_without_end_have_no_expected_uses(share):
+@pytest.mark.parametrize("share", [0.499999, 0.5, 0.6])  # the first has 500,000 words, or is infinite after rounding
+def test_infinite_derivations_have_no_expected_uses(share):
     rules = f"S -> S S [{share}] | A B [{1 - share}]\nA -> 'a' [1.0]\nB -> 'b' [1.0]"
     assert parser_of(rules).rules.expected_uses() is None
 
@@ -184,13 +184,13 @@ def test_rounding_does_not_make_derivations_end():
     assert RuleLookup(flat).expected_uses() is None
 
 
-def test_what_is_hardly_ever_reached_must_end_too():
+def test_rarely_reached_symbols_must_have_finite_derivations():
     rules = "S -> A A [0.999999999999] | X A [0.000000000001]\nX -> X X [0.9] | A A [0.1]\nA -> 'a' [1.0]"
     assert parser_of(rules).rules.expected_uses() is None
 
 
-def test_what_cannot_be_reached_does_not_count():
-    # X goes on for ever, but no sentence has one.
+def test_unreachable_symbols_do_not_count():
+    # X has infinite derivations, but no sentence contains it.
     rules = "S -> A B [1.0]\nX -> X X [0.9] | A B [0.1]\nA -> 'a' [1.0]\nB -> 'b' [1.0]"
     uses = parser_of(rules).rules.expected_uses()
     assert uses is not None

@@ -1,4 +1,4 @@
-"""StructFormer: its gates by hand and by explicit loops, its loss, padding, and a model from training to scores."""
+"""StructFormer: gates by hand and by explicit loops, loss, padding, and a whole run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CPU = torch.device("cpu")
 
 
 def small(width: int = 6, layers: int = 2, seed: int = 0) -> StructFormer:
-    """In double precision, every parameter random, so that none is hidden by its initial value."""
+    """A model in double precision with random parameters, so that initial values hide nothing."""
     torch.manual_seed(seed)
     model = StructFormer(WORDS, width, layers).double()
     with torch.no_grad():

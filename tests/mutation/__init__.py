@@ -1,5 +1,5 @@
-"""Small defects that the tests must notice: `make mutants` makes them one at a time, in a copy of the package.
+"""Mutation testing: `make mutants` introduces small defects, one at a time, which the tests must detect.
 
-A file of `tables` lists the mutants of one room of the package. A survivor is a gap in the tests: add a test that fails
-for it, or say in the table why no test can tell the difference.
+Each file of `tables` defines the mutants of one part of the package. If a mutant survives, the tests have a gap: add a
+test that fails for it, or state in the table why it cannot change any result.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.mutation`: try the mutants, print the survivors and a table by group."""
+"""`python -m tests.mutation`: test the mutants, and print the survivors and a table by group."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def main() -> int:
         print(f"No mutant has {arguments.k!r} in its group, symbol or change.")
         return 2
     started = time.monotonic()
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that everything is tidied up
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # removes the temporary folder
     with tempfile.TemporaryDirectory(prefix="ramify-mutants-") as folder:
         runner = Runner(Path(folder))
         for group in dict.fromkeys(group for group, mutant in chosen if not mutant.equivalent):
             if output := runner.check(group):
-                print(f"{output}\nThe tests of {group.name} fail without a mutant; mend them first.")
+                print(f"{output}\nThe tests of {group.name} fail without a mutant; fix them first.")
                 return 2
-        results = runner.attempt_all(chosen, arguments.jobs)
+        results = runner.run_all(chosen, arguments.jobs)
     print(_table(results))
     for result in results:
         if result.outcome in BAD:
@@ -47,8 +47,8 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("-k", default="", metavar="TEXT", help="only mutants with this in group, symbol or change")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="mutants tried at a time [default: 1]")
+    parser.add_argument("-k", default="", metavar="TEXT", help="only mutants with this text in group, symbol or change")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of mutants at a time [default: 1]")
     return parser.parse_args()
 
 
@@ -60,7 +60,7 @@ def _table(results: list[Result]) -> str:
             counts.setdefault(name, Counter())[result.outcome] += 1
     counts["all"] = counts.pop("all")
     width = max(map(len, counts))
-    rows = [f"{'':{width}}  {'tried':>11}" + "".join(f"  {outcome:>11}" for outcome in outcomes)]
+    rows = [f"{'':{width}}  {'tested':>11}" + "".join(f"  {outcome:>11}" for outcome in outcomes)]
     for name, of_group in counts.items():
         numbers = [of_group.total() - of_group["equivalent"], *(of_group[outcome] for outcome in outcomes)]
         rows.append(f"{name:{width}}" + "".join(f"  {number:>11}" for number in numbers))

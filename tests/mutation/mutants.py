@@ -1,4 +1,4 @@
-"""What a mutant is, and how its place is found, wherever the file with it may be."""
+"""Mutants, and how to find the code that they change, whichever file it is in."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 
 
 class TableError(Exception):
-    """A mutant that does not fit the package any more: the table has to be changed with the code."""
+    """A mutant that no longer matches the code: update the table."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One small change of one function, class or constant."""
+    """A small change of one function, class or constant."""
 
     symbol: str
-    """Its qualified name, as in `Residual.forward`; where that is not enough, `low_rank.kernels:_normalise`"""
+    """Its qualified name, such as `Residual.forward`; if ambiguous, with the module: `low_rank.kernels:_normalise`"""
     before: str
-    """Stands exactly once in the source of all symbols of that name"""
+    """Must occur exactly once in the source of all symbols with this name"""
     after: str
     equivalent: str = ""
-    """Why no test can tell the difference; such a mutant is not tried"""
+    """The reason why no result changes; such a mutant is not tested"""
 
     def __str__(self) -> str:
         return f"{self.symbol}: {_shown(self.before)} -> {_shown(self.after)}"
@@ -31,28 +31,28 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Group:
-    """Mutants that the same tests must notice."""
+    """Mutants that the same tests must detect."""
 
     name: str
     tests: tuple[str, ...]
-    """Files or folders below `tests`, the quickest to notice first"""
+    """Files or folders below `tests`, beginning with those that detect mutants fastest"""
     mutants: tuple[Mutant, ...]
     slow: bool = False
-    """Whether it takes tests that are marked as slow to notice them"""
+    """Whether only tests that are marked as slow detect them"""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A mutant in a package."""
+    """A mutant applied to a package."""
 
     file: Path
-    """Relative to the package's folder"""
+    """Relative to the folder of the package"""
     source: str
-    """Of the whole file, mutated"""
+    """The whole mutated file"""
 
 
 def find(mutant: Mutant, package: Path) -> Place:
-    """Where a mutant's symbol is in the package, and the file with the change made."""
+    """Find the symbol of a mutant in the package, and apply the change."""
     hint, _, name = mutant.symbol.rpartition(":")
     found = [
         (file, source.splitlines(keepends=True), begin, end)
@@ -62,7 +62,7 @@ def find(mutant: Mutant, package: Path) -> Place:
         if qualified == name
     ]
     if not found:
-        raise TableError(f"{mutant}: there is no such symbol")
+        raise TableError(f"{mutant}: no such symbol; update the table")
     places = [
         (file, lines, begin, end)
         for file, lines, begin, end in found
@@ -70,14 +70,14 @@ def find(mutant: Mutant, package: Path) -> Place:
     ]
     if len(places) != 1:
         where = ", ".join(str(file) for file, *_ in found)
-        raise TableError(f"{mutant}: stands {len(places)} times, not once, in the symbols of that name ({where})")
+        raise TableError(f"{mutant}: occurs {len(places)} times instead of once in the symbols of this name ({where})")
     [(file, lines, begin, end)] = places
     own = "".join(lines[begin:end])
     changed = "".join([*lines[:begin], own.replace(mutant.before, mutant.after), *lines[end:]])
     try:
         ast.parse(changed)
     except SyntaxError as error:
-        raise TableError(f"{mutant}: is no Python any more") from error
+        raise TableError(f"{mutant}: the changed code is not valid Python") from error
     return Place(file, changed)
 
 

@@ -1,4 +1,4 @@
-"""Mutants tried one at a time, each in its own copy of the package."""
+"""Runs the tests of mutants, each in a separate copy of the package."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.mutation.mutants import Group, Mutant, Place, TableError, find
 
 PACKAGE = PROJECT / "src" / "ramify"
 MIN_SECONDS, COMPILATION_SECONDS = 40, 200
-"""A mutant's tests may take three times as much of a processor as without it, but at least so long; and more if they
-compile."""
+"""Tests of a mutant may take three times the processor time that they take without it, at least MIN_SECONDS, and longer
+if they compile."""
 WAITING = 6
-"""How many times as long they may take in all, because they and other programs share the machine"""
+"""The limit of the elapsed time, as a multiple of that of processor time, because other programs may be running"""
 FIRST_RUN = Limit(3600, 3600)
 
 Outcome = Literal["killed", "timed out", "survived", "equivalent", "table error"]
@@ -28,7 +28,7 @@ Outcome = Literal["killed", "timed out", "survived", "equivalent", "table error"
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a mutant."""
+    """The outcome of one mutant."""
 
     group: Group
     mutant: Mutant
@@ -38,7 +38,7 @@ class Result:
 
 
 class Runner:
-    """Tries mutants in copies of the package in a separate folder."""
+    """Tests mutants in copies of the package in a separate folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -49,17 +49,17 @@ class Runner:
         import_libraries()
 
     def check(self, group: Group) -> str:
-        """Run a group's tests without a mutant, which also fills the caches; gives the output if they fail."""
+        """Run the tests of a group without a mutant, which also fills the caches; returns the output if they fail."""
         if group.tests in self._usual_seconds:
             return ""
         found = wait_for(TestRun(self._sound.parent, _arguments(group), (), FIRST_RUN))
         shutil.rmtree(self._sound.parent / "scratch")
-        # Once more would tell how long it takes without compiling; the limit is generous instead.
+        # This includes compilation. A second run would measure the time without it; a generous limit is enough.
         self._usual_seconds[group.tests] = found.processor_seconds
         return "" if found.code == 0 else found.output or "The tests take too long."
 
-    def attempt_all(self, chosen: list[tuple[Group, Mutant]], jobs: int) -> list[Result]:
-        """Try mutants, so many at a time, and tell of each."""
+    def run_all(self, chosen: list[tuple[Group, Mutant]], jobs: int) -> list[Result]:
+        """Test mutants, `jobs` at a time, and print each result."""
         waiting = list(reversed(chosen))
         attempts: list[_Attempt] = []
         results: dict[tuple[Group, Mutant], Result] = {}
@@ -79,13 +79,13 @@ class Runner:
                         print(_line(result), flush=True)
                 if attempts:
                     time.sleep(POLL_SECONDS)
-        finally:  # nothing is left to do, or somebody stopped it
+        finally:  # all mutants are tested, or the run was stopped
             for attempt in attempts:
                 attempt.run.end()
         return [results[each] for each in chosen]
 
     def _begin(self, group: Group, mutant: Mutant, number: int) -> _Attempt | Result:
-        """Start a group's tests with one of its mutants."""
+        """Start the tests of a group with one of its mutants."""
         if mutant.equivalent:
             return Result(group, mutant, "equivalent", note=mutant.equivalent)
         started = time.monotonic()
@@ -131,7 +131,7 @@ class _Attempt:
 
 
 def _arguments(group: Group) -> list[str]:
-    """What pytest is called with."""
+    """The arguments of pytest."""
     return [*(() if group.slow else ("-m", "not slow")), *(f"tests/{name}" for name in group.tests)]
 
 

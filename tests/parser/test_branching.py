@@ -23,7 +23,7 @@ LONG = ["the", "k", "the", "a", "l", "the", "b"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A grammar of each side."""
+    """A grammar for each side."""
     folder = tmp_path_factory.mktemp("branching")
     for name, sentences in (("right", ARTICLES_FIRST), ("left", PARTICLES_LAST)):
         ramify.train(sentences, folder / name, dev=sentences[:5], **TINY)

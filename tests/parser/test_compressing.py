@@ -1,4 +1,4 @@
-"""Grammars as tables of float16 numbers: the same trees, nearly the same probabilities, a fraction of the size."""
+"""Grammars as tables of float16 numbers: same trees, nearly the same probabilities, a fraction of the size."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_trees_and_probabilities_are_those_of_the_first(family, models, sentence
     for one, other in zip(first.analyse_many(sentences), small.analyse_many(sentences), strict=True):
         assert other.log_probability == pytest.approx(one.log_probability, abs=NATS_PER_WORD * len(one.parse))
         np.testing.assert_allclose(one.posteriors, other.posteriors, atol=0.02)
-        # A tree may change only where another one is as good.
+        # A tree may change only if another one is equally good.
         expected = [sum(one.posteriors[i, j] for i, j in each.parse.spans) for each in (one, other)]
         assert expected[1] == pytest.approx(expected[0], abs=0.02)
         if np.array_equal(one.parse.spans, other.parse.spans):
@@ -121,7 +121,7 @@ def test_everything_works_with_it(models, sentences, tmp_path):
 
 
 def test_the_largest_of_each_distribution_is_zero(models):
-    """Any shift gives the same grammar; this one is the most exact where the probability is."""
+    """Any shift gives the same grammar; this one is most exact for large probabilities."""
     tables = ramify.load(models / "tn-pcfg-small").model.state_dict()
     for name, dim in {"root": 0, "head": 1, "left": 0, "right": 0, "word_logits": 0}.items():
         assert torch.equal(tables[name].amax(dim), torch.zeros_like(tables[name].amax(dim)))
@@ -137,7 +137,7 @@ def test_the_largest_of_each_distribution_is_zero(models):
         ("nbl-pcfg", {"rank": 3}, "depend on head words"),
     ],
 )
-def test_others_are_refused(family, options, reason):
+def test_other_models_are_refused(family, options, reason):
     words = Vocabulary(["<unk>", "a", "dog"])
     parser = Parser(FAMILIES[family](nonterminals=2, preterminals=3, words=3, **options), words)
     parser.description = {}
@@ -145,7 +145,7 @@ def test_others_are_refused(family, options, reason):
         compress(parser)
 
 
-def test_so_is_a_file_of_rules(models):
+def test_a_file_of_rules_is_refused(models):
     first = ramify.load(models / "tn-pcfg")
     first.description = None
     with pytest.raises(RamifyError, match="Only a trained model"):
@@ -196,7 +196,7 @@ def test_improbable_words_stay_finite():
     assert all(bool(table.isfinite().all()) for table in tables.values())
 
 
-def test_the_command_reports_size_and_likeness(models, tmp_path):
+def test_the_command_reports_size_and_differences(models, tmp_path):
     out = tmp_path / "small"
     found = command("compress", "-m", models / "tn-pcfg", "--out", out)
     assert found.returncode == 0

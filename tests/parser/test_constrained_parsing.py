@@ -1,4 +1,4 @@
-"""Constraints and the branching bonus as they are used: in Python, with models, on the command line."""
+"""Constraints and the branching bonus: in Python, with models, on the command line."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_file_of_constraints_on_the_command_line(model, tmp_path, decoder):
 
 
 def test_the_average_keeps_out_spans_that_no_member_has():
-    """With nothing to choose by, the tree that is cut in the middle would win."""
+    """With equal scores, the tree that is split in the middle would win."""
     plain = TextRules().sentence("a b c d")
     constrained = replace(plain, constraints=Constraints((), [(0, 2)]))
     tables = dict.fromkeys(range(2), np.zeros((5, 5), np.float32))
@@ -144,7 +144,7 @@ def test_the_average_keeps_out_spans_that_no_member_has():
     assert len(found[1]) == 3
 
 
-def test_the_probability_stands_under_a_drawn_tree(model):
+def test_the_probability_is_below_a_drawn_tree(model):
     result = command(
         "parse", "-m", model, "--constraints", "inline", "--format", "pretty", given="it [saw it]\nit saw it\n"
     )

@@ -1,4 +1,4 @@
-"""Heads from a model to a score: punctuation, CoNLL-U as output, accuracy beside chains, errors."""
+"""Heads from a model to a score: punctuation, CoNLL-U output, accuracy and that of chains, errors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def random_tree(length: int, seed: int) -> tuple[int, ...]:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=12).filter(any), st.integers(0, 1000))
-def test_punctuation_hangs_on_the_nearest_word_and_the_tree_stays_projective(is_word, seed):
+def test_punctuation_depends_on_the_nearest_word_and_the_tree_stays_projective(is_word, seed):
     heads = random_tree(sum(is_word), seed)
     found = heads_with_punctuation(heads, is_word)
     assert is_tree(found)
@@ -190,7 +190,7 @@ class Chains(Model):
         for b, length in enumerate(lengths.tolist()):
             for i in range(length):
                 spans[b, i, i + 1] = spans[b, i, length] = 1
-                # Posteriors of 0.6 and 0.4, so that a decoder has something to decide.
+                # Posteriors of 0.6 and 0.4, so that the decoder has a choice.
                 arcs[b, (i + 2) % (length + 1), i], arcs[b, i, i] = 0.6, 0.4
         return Marginals(torch.zeros(B), spans, arcs=arcs)
 
@@ -355,7 +355,7 @@ def test_runs_get_a_row_for_their_mean(gold_file):
         (["--baseline", "left-chain", "--max-length", "1"], "max-length"),
     ],
 )
-def test_what_makes_no_sense_on_heads_is_refused(gold_file, arguments, message):
+def test_options_without_meaning_for_heads_are_refused(gold_file, arguments, message):
     result = command("evaluate", *arguments, gold_file)
     assert result.returncode == 2
     assert message in " ".join(result.stderr.split())
@@ -411,7 +411,7 @@ def test_conllu_is_written_and_read_back(model):
     assert result.stdout.endswith("\n\n")
 
 
-def test_without_heads_the_columns_say_nothing_and_the_trees_are_scored_from_the_comments(without_heads, tmp_path):
+def test_without_heads_the_columns_are_empty_and_trees_are_scored_from_the_comments(without_heads, tmp_path):
     trees = "(TOP (S (NP (D the) (N dog)) (V barks) (. .)))\n(TOP (S (NP (D a) (N cat)) (V sleeps)))\n"
     (tmp_path / "gold.trees").write_text(trees)
     out = tmp_path / "out.conllu"
@@ -439,7 +439,7 @@ token = st.text(st.characters(exclude_categories=("Cs", "Cc", "Z")), min_size=1,
 
 
 @given(st.lists(st.tuples(token, st.booleans(), st.booleans()), min_size=1, max_size=8), st.integers(0, 99), st.data())
-def test_whatever_is_written_is_read_back(tokens, seed, data):
+def test_written_conllu_is_read_back(tokens, seed, data):
     forms = tuple(form for form, _, _ in tokens)
     if len(forms) > 1 and set(forms) == {"_"}:
         return

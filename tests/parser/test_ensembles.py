@@ -86,7 +86,7 @@ def test_members_with_trees_alone_count_a_quarter_only_beside_posteriors(folder)
     assert ramify.Ensemble([folder / "tn", folder / "left.trees"], [1, 1]).weights == (1, 1)
 
 
-def test_of_trees_alone_it_is_the_one_with_the_best_mean_f1(folder, sentences):
+def test_an_average_of_trees_has_the_best_mean_f1(folder, sentences):
     names = ("left", "right", "balanced")
     ensemble = ramify.Ensemble([folder / f"{name}.trees" for name in names])
     for words in sentences[:12]:
@@ -239,7 +239,7 @@ def _words() -> list[tuple[str, ...]]:
     return [parse.words for parse in builtin_treebank(0, train=150, dev=10, test=40)["test"]]
 
 
-def test_evaluate_shows_the_average_and_how_far_members_agree(folder):
+def test_evaluate_shows_the_average_and_the_agreement_of_members(folder):
     members = ["-m", folder / "tn", "-m", folder / "n", "--predicted", folder / "balanced.trees"]
     printed = run("evaluate", *members, "--average", folder / "test.trees").stdout
     assert "average of 3" in printed
@@ -318,7 +318,7 @@ def test_members_with_different_rules_for_words_are_refused(folder):
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [1.0, 0.0], [1.0, float("inf")]])
 def test_weights_are_checked(folder, weights):
-    with pytest.raises(RamifyError, match="positive numbers; give one for each"):
+    with pytest.raises(RamifyError, match="positive number for each member"):
         ramify.Ensemble([folder / "tn", folder / "n"], weights)
 
 
@@ -364,7 +364,7 @@ def test_a_member_far_from_the_others_collapsed():
     assert agreement_of(balanced, balanced, right_branching, count=10).collapsed() == {}  # too few sentences
 
 
-def test_collapsed_members_are_named_and_left_out_only_if_asked(folder, tmp_path):
+def test_collapsed_members_are_named_and_left_out_only_on_request(folder, tmp_path):
     found = run("parse", "-m", folder / "tn", "--trees", folder / "right.trees", folder / "test.trees")
     assert "right.trees may have collapsed: its trees are nearly right branching" in found.stderr
     ensemble = ramify.Ensemble([folder / "tn", folder / "right.trees"])

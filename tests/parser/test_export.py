@@ -1,4 +1,4 @@
-"""Grammars out to NLTK and rule files, and back."""
+"""Export of grammars to NLTK and to rule files, and reading them back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_nltks_parsers_agree_on_an_exported_grammar(family, sentence):
 
 
 @pytest.mark.parametrize("family", ["tn-pcfg", "n-pcfg"])
-def test_nltks_chart_parser_finds_as_much_probability_in_all_parses(family):
+def test_the_chart_parser_of_nltk_finds_the_same_total_probability(family):
     parser, words = parser_of(family), ["the", "dog", "saw"]
     every = list(nltk.InsideChartParser(to_nltk(export(parser, 1).grammar)).parse(words))
     expected = next(parser.log_probabilities([words]))
@@ -89,7 +89,7 @@ def test_the_fewest_rules_that_keep_the_mass_are_kept(mass):
 
 
 def test_every_word_can_be_derived_however_little_is_kept():
-    """Only one rule of each symbol is left, and the words of preterminals that it does not use go to others."""
+    """Only one rule of each symbol is left, and words of unused preterminals are assigned to others."""
     parser = parser_of("n-pcfg")
     grammar, left_out = export(parser, 1e-9)
     assert len(grammar.binary) == len(parser.labels)
@@ -140,14 +140,14 @@ def test_start_rules_in_nltks_notation():
         ("S -> A [1.0]\nA -> 'w' [1.0]", "does not derive any sentence of two words"),
     ],
 )
-def test_files_that_are_no_grammar_are_refused(tmp_path, content, message):
+def test_files_without_a_grammar_are_refused(tmp_path, content, message):
     (tmp_path / "rules").write_text(content)
     with pytest.raises(RamifyError, match=message) as error:
         read_rules(tmp_path / "rules")
     assert str(tmp_path) in str(error.value)
 
 
-def test_what_nltks_notation_cannot_hold_is_refused(tmp_path):
+def test_grammars_that_nltks_notation_cannot_express_are_refused(tmp_path):
     grammar = BinaryGrammar({"S": 1.0}, (("S", "T", "T", 1.0),), (("T", "'\"", 1.0),))
     with pytest.raises(RamifyError, match="both kinds of quotes"):
         write_rules(tmp_path / "rules", grammar)

@@ -1,4 +1,4 @@
-"""Sentences without a parse: flat trees that are counted and named, in every command."""
+"""Sentences without a parse: every command counts and reports their flat trees."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def gold(tmp_path: Path) -> Path:
 
 
 def test_scoring_takes_the_flat_tree_as_it_is(model: Path, gold: Path) -> None:
-    """Right branching, as which these sentences were scored before, would be all correct."""
+    """Right branching, as earlier versions scored these sentences, would be completely correct."""
     result = ramify.evaluate(ramify.load(model), gold)
     assert result.failures == {"no derivation": (2, 4)}
     assert (result.not_derived, result.scores.sentences) == (2, 3)

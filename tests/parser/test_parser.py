@@ -156,13 +156,13 @@ def test_scores_are_those_of_the_analysis(parser):
     assert [math.isinf(score) for score in scores] == [False, True, True, False, False]
 
 
-def test_unknown_words_are_all_alike(parser):
+def test_unknown_words_are_all_treated_alike(parser):
     first, second = parser.log_probabilities([["the", "aardvark"], ["the", "zyzzyva"]])
     assert first == second
 
 
-def test_numbers_that_underflow_are_done_again_in_log_space():
-    """A word far less probable than float32 can hold still leaves the sentence possible."""
+def test_underflowing_sentences_are_recomputed_in_log_space():
+    """A word with a probability far below the range of float32 does not make the sentence impossible."""
     torch.manual_seed(0)
     grammar = TDPCFG(2, 2, 3, 4)
     with torch.no_grad():
@@ -181,7 +181,7 @@ def test_numbers_that_underflow_are_done_again_in_log_space():
 
 @pytest.mark.parametrize("rank", [7, None])
 @pytest.mark.parametrize("sharpness", [60, 100, 300])
-def test_numbers_that_underflow_in_part_are_done_again_in_log_space(rank, sharpness):
+def test_partly_underflowing_sentences_are_recomputed_in_log_space(rank, sharpness):
     """The fast engine's posteriors reach 1e11 here, and its log p(w) is off by 100 nats or minus infinity."""
     rules = random_dense_rules if rank is None else partial(random_rules, d=rank)
     rules = rules(n=5, p=6, lengths=[10] * 50, sharpness=sharpness, dtype=torch.float32)
@@ -210,8 +210,8 @@ def test_numbers_that_underflow_in_part_are_done_again_in_log_space(rank, sharpn
             assert max(float(each.max()) for each in found) <= 1
 
 
-def test_rounding_is_not_taken_for_underflow(parser):
-    """Posteriors are at most 1, though rounding in float32 gives a little more."""
+def test_rounding_is_not_mistaken_for_underflow(parser):
+    """Posteriors are at most 1, although float32 rounding gives slightly more."""
     words = np.random.default_rng(0).choice(WORDS[1:], 200).tolist()
     for analysis in parser.analyse_many([words, words[:50]]):
         assert not analysis.in_log_space
@@ -335,7 +335,7 @@ def test_formats(parser):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_format_has_something_for_one_word_and_a_blank_line_for_none(parser, format):
+def test_every_format_has_output_for_one_word_and_a_blank_line_for_none(parser, format):
     assert "dog" in FORMATS[format](parser.analyse(["dog"])) or format == "spans"
     assert format == "json" or FORMATS[format](parser.analyse([])) == ""
 

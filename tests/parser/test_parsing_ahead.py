@@ -1,4 +1,4 @@
-"""Windows are parsed ahead in threads: same results, same order, nothing held back, errors where they belong."""
+"""Windows are parsed ahead in threads: same results, same order, no delays, errors at their places."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sentences(count):
 
 
 @pytest.mark.usefixtures("small_windows")
-def test_results_are_the_same_bytes_on_any_number_of_cores_and_in_any_company(parser, on_cores):
+def test_results_do_not_depend_on_cores_or_other_sentences(parser, on_cores):
     given = sentences(95)
     found = []
     for cores in (1, 2, 3):
@@ -51,7 +51,7 @@ def test_results_are_the_same_bytes_on_any_number_of_cores_and_in_any_company(pa
 
 
 @pytest.mark.usefixtures("small_windows")
-def test_what_was_read_before_a_pause_is_given_out_before_more_is_read(parser, on_cores):
+def test_results_before_a_pause_are_returned_before_reading_on(parser, on_cores):
     on_cores(2)
     read, given = [], sentences(47)
 
@@ -120,7 +120,7 @@ def test_an_error_of_a_batch_is_raised_in_its_place_and_later_ones_are_not_begun
     assert begun[:2] == [0, 1]
 
 
-def test_those_who_need_more_than_the_limit_work_alone():
+def test_threads_beyond_the_limit_run_alone():
     budget, inside, largest, lock = Budget(), [], [], threading.Lock()
 
     def work(needed):

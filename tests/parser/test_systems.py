@@ -1,4 +1,4 @@
-"""Several systems in one table, as the command line is used; in this process, since starting another takes seconds."""
+"""Several systems in one table, on the command line within this process, because starting another takes seconds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_baseline_keeps_the_name_it_is_given(folder: Path) -> None:
     assert "A: mine, S-F1" in run("compare", "mine=right", "left", folder / "test.trees")
 
 
-def test_predicted_trees_stand_beside_baselines(folder: Path) -> None:
+def test_predicted_trees_and_baselines_share_a_table(folder: Path) -> None:
     given = [f"PRPN={folder / 'bare.trees'}", f"gold={folder / 'test.trees'}", f"gold={folder / 'test.trees'}"]
     options = [part for text in given for part in ("--predicted", text)]
     rows = records(*options, "--baseline", "right", "--evalb", folder / "test.trees")
@@ -120,7 +120,7 @@ def test_a_pipe_gets_whole_lines_whatever_the_terminal(folder: Path, monkeypatch
     assert re.search(r"^ *random +[0-9.]+±[0-9.]+ ", shown, re.MULTILINE)
 
 
-def test_compare_tells_the_difference_and_how_sure_it_is(folder: Path) -> None:
+def test_compare_prints_the_difference_and_its_significance(folder: Path) -> None:
     left_right = json.loads(run("compare", "left", "right", folder / "test.trees", "--json", "--samples", 500))
     scores = [
         row["scores"]["sentence_f1"]
@@ -171,7 +171,7 @@ def test_mistakes_are_reported(folder: Path, tmp_path: Path) -> None:
             run(*arguments)
 
 
-def test_a_run_of_before_a_setting_was_there_belongs_to_the_others(folder: Path, tmp_path: Path) -> None:
+def test_runs_from_before_a_setting_existed_belong_to_the_others(folder: Path, tmp_path: Path) -> None:
     old = edited(folder / "seed1", tmp_path / "old")
     config = json.loads((old / "config.json").read_text())
     del config["settings"]["min_count"]

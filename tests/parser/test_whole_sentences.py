@@ -1,4 +1,4 @@
-"""What comes in comes out: every token, in its place, in a tree without gaps."""
+"""Every token of the input is in the output, in its place, in a tree without gaps."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_any_line(parser: Parser, line: str) -> None:
     check(parser, line)
 
 
-def test_punctuation_hangs_as_high_as_it_can(parser: Parser) -> None:
+def test_punctuation_is_attached_as_high_as_possible(parser: Parser) -> None:
     words = "the box needed his men".split()
     plain = parser.parse(words)
     tree = parser.parse("( the , box ) needed his men .".split())
@@ -113,7 +113,7 @@ def test_punctuation_alone_and_one_word(parser: Parser) -> None:
     assert parser.analyse("...").log_probability == -np.inf
 
 
-def test_what_is_no_sentence_is_refused(parser: Parser) -> None:
+def test_invalid_sentences_are_refused(parser: Parser) -> None:
     with pytest.raises(RamifyError, match="put it into a list"):
         next(parser.parse_many("the dog"))
     for token in ("", " ", 3):
@@ -140,11 +140,11 @@ def test_text_stays_line_by_line(model: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["brackets", "json", "spans"])
-def test_parsing_goes_on_where_it_stopped(model: Path, tmp_path: Path, form: str) -> None:
+def test_parsing_resumes_where_it_stopped(model: Path, tmp_path: Path, form: str) -> None:
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("".join(f"the dog saw {i} cats .\n" if i % 7 else "\n" for i in range(300)))
     whole = ramify("parse", "-m", model, text, "--format", form).stdout
-    partial, about = begun(model, tmp_path, "--format", form)
+    partial, about = interrupted_run(model, tmp_path, "--format", form)
     reported = about.read_text()
     for done in (0, 1, 17, len(whole) // 2, len(whole) - 1, len(whole)):
         out.unlink(missing_ok=True)
@@ -157,19 +157,19 @@ def test_parsing_goes_on_where_it_stopped(model: Path, tmp_path: Path, form: str
         assert not about.exists()
 
 
-def test_what_a_crash_left_after_the_last_whole_line_goes(model: Path, tmp_path: Path) -> None:
-    """A machine that lost its power may leave zeros, more than what is still to be written."""
+def test_incomplete_lines_after_a_crash_are_removed(model: Path, tmp_path: Path) -> None:
+    """A power cut may leave zeros, possibly more than the remaining output."""
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("the dog saw the cats .\n" * 30)
     whole = ramify("parse", "-m", model, text).stdout
-    partial, _ = begun(model, tmp_path)
+    partial, _ = interrupted_run(model, tmp_path)
     partial.write_text(whole[:100] + "\0" * (len(whole) + 100))
     assert ramify("parse", "-m", model, text, "--out", out, "--resume").returncode == 0
     assert out.read_text() == whole
 
 
-def begun(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
-    """What a run leaves that ended behind two windows of sentences."""
+def interrupted_run(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
+    """The files of a run that ended after two windows of sentences."""
     (folder / "broken").write_bytes(b"the dog sleeps\n" * 2048 + b"\xff\n")
     result = ramify("parse", "-m", model, folder / "broken", "--out", folder / "out", *options)
     assert "line 2049: this is not UTF-8" in result.stderr
@@ -185,8 +185,10 @@ def begun(model: Path, folder: Path, *options: str) -> tuple[Path, Path]:
         ([], "short: has 2 sentences, but 2,048 are already done"),
     ],
 )
-def test_parsing_goes_on_with_nothing_else(model: Path, tmp_path: Path, options: list[str], message: str) -> None:
-    partial, about = begun(model, tmp_path)
+def test_parsing_resumes_only_with_the_same_options(
+    model: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    partial, about = interrupted_run(model, tmp_path)
     before = partial.read_bytes()
     (tmp_path / "short").write_text("the dog sleeps\n" * 2)
     result = ramify("parse", "-m", model, tmp_path / "short", "--out", tmp_path / "out", "--resume", *options)
@@ -198,23 +200,21 @@ def test_parsing_goes_on_with_nothing_else(model: Path, tmp_path: Path, options:
     assert "is missing or invalid" in again.stderr
 
 
-def test_parsing_does_not_go_on_with_another_model(model: Path, tmp_path: Path) -> None:
-    begun(model, tmp_path)
+def test_parsing_does_not_resume_with_another_model(model: Path, tmp_path: Path) -> None:
+    interrupted_run(model, tmp_path)
     other = shutil.copytree(model, tmp_path / "other")
     (other / "vocab.txt").write_text((other / "vocab.txt").read_text() + "\n")
     result = ramify("parse", "-m", other, tmp_path / "broken", "--out", tmp_path / "out", "--resume")
     assert "had another model" in result.stderr
 
 
-def test_a_run_that_is_refused_at_once_leaves_nothing(model: Path, tmp_path: Path) -> None:
+def test_a_refused_run_leaves_nothing(model: Path, tmp_path: Path) -> None:
     for command in ("parse", "score"):
         assert ramify(command, "-m", model, tmp_path / "nowhere", "--out", tmp_path / "out").returncode == 2
         assert not list(tmp_path.iterdir())
 
 
-def test_parsing_that_is_stopped_says_how_to_go_on(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_parsing_says_how_to_resume(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text, out = tmp_path / "text", tmp_path / "out"
     text.write_text("the dog saw a cat .\n" * 3000)
     parses = []
@@ -235,7 +235,7 @@ def test_parsing_that_is_stopped_says_how_to_go_on(
     assert out.read_text() == "x\n" * 3000
 
 
-def test_sentences_remember_where_they_were() -> None:
+def test_sentences_keep_their_places() -> None:
     sentence = Sentence.from_tokens(["a", "b"], where="here")
     assert (sentence.text, sentence.offsets, sentence.words) == ("a b", ((0, 1), (2, 3)), ("a", "b"))
     with pytest.raises(Stopped) as stop:

@@ -1,4 +1,4 @@
-"""The page of the Python API says what the docstrings say."""
+"""docs/api.md matches the docstrings."""
 
 from __future__ import annotations
 

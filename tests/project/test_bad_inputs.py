@@ -1,4 +1,4 @@
-"""Forty mistakes and more: each ends with one sentence that helps, exit code 2, no traceback, nothing lost."""
+"""More than forty mistakes: each ends with one helpful sentence and exit code 2, no traceback and no lost files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMALL = "--preterminals 8 --rank 8 --embedding 16 --epochs 1 --batch-size 16".sp
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Text, trees, and a model that learnt from each."""
+    """Text, trees, and a model trained on each."""
     place = tmp_path_factory.mktemp("good")
     parses = builtin_treebank(0, train=60, dev=1, test=1)["train"]
     (place / "trees").write_text("".join(write_brackets(parse) + "\n" for parse in parses))
@@ -36,7 +36,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy to spoil, and to stand in."""
+    """A copy that tests may damage, as the current folder."""
     copy = tmp_path / "place"
     shutil.copytree(prepared, copy)
     monkeypatch.chdir(copy)
@@ -111,7 +111,7 @@ def nothing(_: Path) -> None:
 TRAIN, PARSE = "train {} --out out " + " ".join(SMALL), "parse -m model {}"
 
 CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    # What there is to read
+    # Input files
     "a missing file to train on": (nothing, TRAIN.format("nowhere"), "nowhere: does not exist"),
     "a missing file to parse": (nothing, PARSE.format("nowhere"), "nowhere: cannot be read (No such file"),
     "a missing file to score": (nothing, "score -m model nowhere", "nowhere: cannot be read"),
@@ -199,7 +199,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "an unknown device": (nothing, PARSE.format("text") + " --device tpu", "device 'tpu' is not available here"),
     "tags for text": (nothing, TRAIN.format("text") + " --words ptb", "text: contains text, where no tags decide"),
     "splitting trees": (nothing, TRAIN.format("trees") + " --split-sentences", "trees: contains trees, already split"),
-    "resuming and overwriting": (nothing, TRAIN.format("text") + " --resume --overwrite", "one of resume and over"),
+    "resuming and overwriting": (nothing, TRAIN.format("text") + " --resume --overwrite", "resume and overwrite excl"),
     "resuming no file": (nothing, PARSE.format("text") + " --resume", "give its name with --out"),
     "a layout of brackets": (
         nothing,
@@ -231,7 +231,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         TRAIN.format("text") + " --config bad",
         "bad: cannot be read as a TOML file",
     ),
-    # What must not be lost
+    # Files that must not be lost
     "a folder in use": (
         nothing,
         "train text --out model",
@@ -300,7 +300,7 @@ CASES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         PARSE.format("text") + " --out x",
         "x.partial: an earlier run did not finish; give --resume",
     ),
-    # Models from strangers
+    # Untrusted models
     "no model": (nothing, "parse -m nowhere text", "nowhere: this model folder does not exist"),
     "a config that is no JSON": (writes("model/config.json", "{"), PARSE.format("text"), "cannot be read as JSON"),
     "a config nested too deeply": (
@@ -424,13 +424,13 @@ def test_a_mistake_is_one_sentence(place: Path, spoil: Callable[[Path], object],
     assert not (place / "out").exists()
 
 
-def test_a_pipe_in_place_of_a_part_is_refused_at_once(place: Path) -> None:
+def test_a_pipe_in_a_model_folder_is_refused_immediately(place: Path) -> None:
     (place / "model" / "vocab.txt").unlink()
     os.mkfifo(place / "model" / "vocab.txt")
     assert "is not a regular file" in ramify("parse", "-m", "model", "text").stderr
 
 
-def test_names_of_tensors_are_no_code(place: Path) -> None:
+def test_names_of_tensors_are_not_executed(place: Path) -> None:
     path = place / "model" / "model.safetensors"
     save_tensors(path, {**load_file(path), "../escape": torch.zeros(1)})
     assert "../escape is missing or has another shape" in ramify("parse", "-m", "model", "text").stderr

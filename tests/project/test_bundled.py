@@ -1,4 +1,4 @@
-"""The models in the package: what their cards say is so, and how a trained model gets there."""
+"""The bundled models: the statements of their cards are true, and trained models can be added."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_bundled_models_are_small_and_attributed():
 
 
 @pytest.mark.slow
-def test_cards_tell_the_scores_that_the_models_have(data_folder):
+def test_cards_have_the_scores_of_the_models(data_folder):
     gold = bundle_model.whole_treebank(data_folder / bundle_model.TREEBANK)
     for name in bundled_models():
         written = json.loads((BUNDLED / name / bundle_model.SCORES).read_text())
@@ -77,7 +77,7 @@ def test_right_branching_is_the_known_figure(data_folder):
 def test_the_recipe_can_be_read():
     from ramify.lab.plan.recipe import read_recipe
 
-    recipe = read_recipe(str(Path(bundle_model.MODELS) / "en" / "recipe.toml"), {})
+    recipe = read_recipe(Path(bundle_model.MODELS) / "en" / "recipe.toml", {})
     assert recipe.runs == 6
     student = recipe.student.with_seed(0)
     assert (student.tokenise, student.punctuation) == ("penn", "penn")

@@ -70,7 +70,7 @@ def examples(page: Path) -> list[tuple[str, str]]:
 
 
 def pages_to_run() -> list[Path]:
-    """Those with examples, without a page whose examples are all on another one: they need nothing else of theirs."""
+    """Pages with examples, without those whose examples are all on another page."""
     found = {page: set(examples(page)) for page in PAGES if examples(page)}
     return [
         page for number, (page, those) in enumerate(found.items())
@@ -92,7 +92,7 @@ The well-known badger came back on Monday. It ate 3 % of the apples (the red one
 def write_files(place: Path) -> None:
     """The files that the commands name."""
     many = builtin_treebank(0, train=120, dev=30, test=30)
-    # Short sentences, because the models of the docs are as large as those that people would train.
+    # Short sentences, because the models in the docs have realistic sizes.
     short = {name: [parse for parse in parses if 4 <= len(parse) <= 10] for name, parses in many.items()}
     treebank = {name: short[name][:count] for name, count in (("train", 30), ("dev", 8), ("test", 8))}
     (place / "treebank").mkdir()
@@ -132,7 +132,7 @@ def write_files(place: Path) -> None:
 
 @pytest.fixture(scope="session")
 def after_readme(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
-    """The files that the commands name, and what those of the README leave, which the other pages use."""
+    """The files that the commands name, and the results of the commands in the README, which other pages use."""
 
     def fill(place: Path) -> None:
         write_files(place)
@@ -151,7 +151,7 @@ def run_examples(place: Path, those: list[tuple[str, str]]) -> None:
 
 
 def run_python(place: Path, blocks_of: list[str]) -> None:
-    """All of them in one process, because importing torch takes seconds, but each with a separate namespace."""
+    """Run all examples in one process, because importing torch takes seconds, each block in a separate namespace."""
     code = "import json, sys\nfor block in json.load(sys.stdin): exec(block, {'__name__': '__main__'})"
     command = [sys.executable, "-W", "error", "-c", code]
     given = json.dumps(blocks_of)
@@ -195,7 +195,7 @@ def run_on_ray(lines: list[list[str]]) -> None:
 
 
 def run_command(line: str) -> None:
-    """`ramify ...` or `echo ... | ramify ...`: the shell is played here, which saves starting torch each time."""
+    """Run `ramify ...` or `echo ... | ramify ...` without a shell, which avoids starting torch each time."""
     words = shlex.split(line, comments=True)
     given = ""
     if words[0] == "torchrun":
@@ -221,7 +221,7 @@ def run_command(line: str) -> None:
 
 
 def serve_briefly(words: list[str]) -> None:
-    """A server runs until it is stopped: here as soon as it listens, on any free port."""
+    """Stop a server as soon as it listens, on any free port."""
     if "--port" in words:
         words = [*words[: words.index("--port")], *words[words.index("--port") + 2 :]]
     command = [sys.executable, "-m", "ramify", *words, "--port", "0"]
@@ -240,7 +240,7 @@ def serve_briefly(words: list[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages_to_run(), ids=lambda page: str(page.relative_to(PROJECT)))
 def test_commands_and_python(page, after_readme, tmp_path):
-    """Those of the README were run to make what the others need."""
+    """The examples of the README were already run for the other pages."""
     place = shutil.copytree(after_readme, tmp_path / "place", symlinks=True, copy_function=os.link)
     before = examples(README)
     run_examples(place, [each for each in examples(page) if each not in before])

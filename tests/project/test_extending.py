@@ -1,4 +1,4 @@
-"""The package is extended from outside: a distribution, a family on it, and a distribution in somebody's own loss."""
+"""Extending the package from outside: a distribution, a family that uses it, and a distribution in a custom loss."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Twins(Model):
         raise AssertionError
 
 
-def test_what_could_not_be_saved_is_refused_before_training():
+def test_models_that_cannot_be_saved_are_refused_before_training():
     register("twins")(Twins)
     register("twins")(Twins)  # a cell of a notebook that is run again
     with pytest.raises(ramify.RamifyError, match="share memory"):

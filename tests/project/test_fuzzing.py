@@ -1,4 +1,4 @@
-"""Every reader against any bytes; `fuzz/fuzz_readers.py` does the same for as long as one likes."""
+"""Every reader with arbitrary bytes; `fuzz/fuzz_readers.py` does the same without a time limit."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def test_any_bytes_are_read_or_refused(scratch: Path, check: str) -> None:
 
 
 @pytest.mark.parametrize("case", HUGE)
-def test_what_is_huge_is_read_or_refused(scratch: Path, case: str) -> None:
+def test_huge_inputs_are_read_or_refused(scratch: Path, case: str) -> None:
     data = HUGE[case]()
     for check in CHECKS.values():
         check(data, scratch)

@@ -1,4 +1,4 @@
-"""The table of mutants fits the code: `make mutants` tries them, which takes far longer than other tests."""
+"""The tables of mutants match the code. `make mutants` tests the mutants, which takes far longer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_mutant_has_its_place_and_its_tests(group) -> None:
             assert place.source != (PACKAGE / place.file).read_text(encoding="utf-8")
         except TableError as error:
             wrong.append(str(error))
-    assert not wrong, "change the table with the code"
+    assert not wrong, "update the tables in tests/mutation/tables"
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def package(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_mutant_changes_its_symbol_alone(package: Path) -> None:
+def test_a_mutant_changes_only_its_symbol(package: Path) -> None:
     assert find(Mutant("A.f", "2", "3"), package).source.count("return 1 + 1") == 1
     assert find(Mutant("two:f", "2 + g", "3 + g"), package).source.startswith("SIZE = 2\n")
     assert "SIZE = 3" in find(Mutant("SIZE", "2", "3"), package).source
@@ -49,7 +49,7 @@ def test_a_mutant_changes_its_symbol_alone(package: Path) -> None:
         (Mutant("h", "1", "2"), "no such symbol"),
         (Mutant("one:f", "1", "2"), "2 times"),
         (Mutant("one:f", "3", "2"), "0 times"),
-        (Mutant("A.f", "return", "return return"), "no Python"),
+        (Mutant("A.f", "return", "return return"), "not valid Python"),
     ],
 )
 def test_a_mutant_without_a_place_is_an_error_of_the_table(package: Path, mutant: Mutant, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The package as a Python programmer uses it: fit, call, pipe, save, tensors, span scores."""
+"""The Python API: fit, call, pipe, save, tensors, span scores."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_import_is_light():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_saving_never_touches_what_is_not_a_model(parser, tmp_path):
+def test_saving_never_changes_other_folders(parser, tmp_path):
     for name in ("README.md", "config.json"):
         (tmp_path / name).write_text("{}")
     with pytest.raises(ramify.RamifyError, match="not empty"):
@@ -156,7 +156,7 @@ def test_fit_leaves_no_gradients(parser):
     assert not parser.model.training
 
 
-def test_half_a_surrogate_pair_is_refused_where_it_comes_in(parser, tmp_path):
+def test_an_unpaired_surrogate_is_refused_on_input(parser, tmp_path):
     for use in (lambda: ramify.fit([["\ud800x", "b"]] * 4), lambda: parser.parse("\ud800 b")):
         with pytest.raises(ramify.RamifyError, match="surrogate"):
             use()
@@ -166,7 +166,7 @@ def test_half_a_surrogate_pair_is_refused_where_it_comes_in(parser, tmp_path):
 
 
 @pytest.mark.parametrize("given", [None, 3, b"a b"])
-def test_what_is_not_a_sentence_is_one_sentence(parser, given):
+def test_invalid_sentences_are_reported_in_one_sentence(parser, given):
     with pytest.raises(ramify.RamifyError):
         parser.parse(given)
     with pytest.raises(ramify.RamifyError):

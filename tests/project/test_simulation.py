@@ -1,4 +1,4 @@
-"""The simulated cluster against what can be computed by hand."""
+"""The simulated cluster compared with results computed by hand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_mean_of_blocks_with_failures_is_the_closed_form(seconds):
 
 @pytest.mark.parametrize("dispatch", [0.0, 3.0])
 @pytest.mark.parametrize("workers", [1, 7])
-def test_no_second_is_counted_twice_or_not_at_all(workers, dispatch):
+def test_every_second_is_counted_once(workers, dispatch):
     rng = np.random.default_rng(2)
     found = simulate(rng.uniform(0, 30, 500), Cluster(workers, 5.0, 60.0, dispatch), rng)
     total = found.parsing + found.lost + found.starting + found.waiting + found.idle
@@ -55,7 +55,7 @@ def test_no_second_is_counted_twice_or_not_at_all(workers, dispatch):
     assert total == pytest.approx(workers * found.elapsed)
 
 
-def test_times_follow_the_measured_ones():
+def test_times_are_interpolated_from_measurements():
     measured = {10: 1.0, 20: 4.0, 40: 32.0}
     found = sentence_seconds(np.array([10, 20, 40, 5, 80]), measured)
     assert found == pytest.approx([0.001, 0.004, 0.032, 0.00025, 0.256])

@@ -1,4 +1,4 @@
-"""The wheel holds every file of the package, and works where it is installed."""
+"""The wheel contains every file of the package, and works after installation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTES = tuple(f"ramify/structures/{kind}/README.md" for kind in ("dense", "lexic
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, because building leaves files behind."""
+    """Built from a copy, because building leaves files in the folder."""
     place = tmp_path_factory.mktemp("build")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, place / name)
@@ -39,7 +39,7 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
 
 
 def test_it_parses_where_it_is_installed(wheel, tmp_path):
-    """With the packages of this environment; tools/try_wheel.py installs them anew."""
+    """Uses the packages of this environment; tools/try_wheel.py installs them in a new one."""
     place = tmp_path / "site"
     install = [
         sys.executable,

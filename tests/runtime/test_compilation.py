@@ -1,4 +1,4 @@
-"""Compiled loops say when they are compiled, and do without a cache where none can be had."""
+"""Compilation of loops is announced, and works without a cache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def quadruple(x):
 on_compilation(print)
 assert (quadruple(3), quadruple(0.5)) == (12, 2.0)
 """
-"""Two loops for two types: small ones, because compiling those of the package takes long"""
+"""Two small loops for two types, because compiling those of the package takes long"""
 
 
 def run(script: Path, cache: Path) -> str:

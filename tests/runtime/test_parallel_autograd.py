@@ -1,4 +1,4 @@
-"""Parts that run at the same time against the same parts one after the other."""
+"""Parts that run at the same time compared with the same parts in sequence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gradients(results, parts) -> list[torch.Tensor]:
     return list(torch.autograd.grad(total, wanted))
 
 
-def test_gradients_go_on_through_inputs_that_were_computed(on_cores):
+def test_gradients_pass_through_computed_inputs(on_cores):
     torch.manual_seed(0)
     source, first, second = (torch.randn(3, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
 
@@ -44,7 +44,7 @@ def test_gradients_go_on_through_inputs_that_were_computed(on_cores):
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
-def test_values_and_gradients_are_those_of_one_after_the_other(parts, cores, on_cores):
+def test_values_and_gradients_equal_those_of_serial_execution(parts, cores, on_cores):
     expected = [part.function() for part in parts]
     on_cores(cores)
     found = run_parts(parts)

@@ -1,4 +1,4 @@
-"""Matrix products, sums of products and powers inside compiled loops, against numpy; rows to the last bit."""
+"""Matrix products, sums of products and powers in compiled loops compared with numpy; rows bit for bit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKED_SHAPES = [
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("add", [False, True])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-12)])
-def test_a_product_is_numpys(shape, transposed, add, dtype, tolerance):
+def test_a_product_equals_that_of_numpy(shape, transposed, add, dtype, tolerance):
     rows, inner, columns = shape
     rng = np.random.default_rng(sum(shape))
     a, b = rng.normal(size=(rows, inner + 3)).astype(dtype), rng.normal(size=(inner + 1, columns + 16)).astype(dtype)
@@ -52,7 +52,7 @@ def packed_product(a, b, transposed=False):
 
 @pytest.mark.parametrize(("rows", "depth", "columns"), [*PACKED_SHAPES, (3, 4, 1), (8, 5, 39)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_product_with_a_packed_matrix_is_numpys(rows, depth, columns, dtype):
+def test_a_product_with_a_packed_matrix_equals_that_of_numpy(rows, depth, columns, dtype):
     rng = np.random.default_rng(rows)
     # What stands after the depth of a row is padding, and counts for nothing.
     a = rng.standard_normal((rows, depth + 5)).astype(dtype)
@@ -112,7 +112,7 @@ def test_powers_of_two(dtype, tolerance):
     np.testing.assert_allclose(powers, np.exp2(numbers.astype(np.float64)), rtol=tolerance)
 
 
-def test_powers_that_vanish_and_what_is_not_a_number():
+def test_powers_that_underflow_and_nan():
     numbers = np.zeros(16, np.float32)
     numbers[:4] = -np.inf, -1e30, -127, np.nan
     powers = np.empty_like(numbers)

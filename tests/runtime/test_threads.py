@@ -1,4 +1,4 @@
-"""Torch's number of threads is the caller's again once the work is done."""
+"""Torch's number of threads is restored after the work."""
 
 from __future__ import annotations
 

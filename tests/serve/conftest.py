@@ -32,7 +32,7 @@ MARKUP = '<img src=x onerror="alert(1)">&amp;"<script>alert(2)</script>'
 
 @pytest.fixture(scope="session")
 def parser() -> Parser:
-    """The grammar that the built-in corpus was drawn from."""
+    """The grammar of the built-in corpus."""
     return Parser.from_binary_grammar(builtin_grammar())
 
 
@@ -70,7 +70,7 @@ def client(parser: Parser, learnt: Parser) -> Iterator[TestClient]:
 
 @dataclass(frozen=True)
 class Running:
-    """`ramify serve` in its own process."""
+    """`ramify serve` in a separate process."""
 
     address: str
     process: subprocess.Popen[str]

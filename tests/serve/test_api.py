@@ -1,4 +1,4 @@
-"""Answers of the API are those of the library, whoever asks at the same time."""
+"""Responses of the API equal the results of the library, also with concurrent requests."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_constraints_hold_and_are_scored(client, learnt):
     assert result["constraint_probability"] == pytest.approx(analysis.constraint_probability, rel=1e-3)
 
 
-def test_clashing_constraints_are_one_sentence_and_harm_no_one_else(client):
+def test_contradictory_constraints_affect_only_their_request(client):
     crossing = {"text": SENTENCE, "constraints": {"must": [[0, 2], [1, 3]]}}
     problem(client.post("/v1/parse", json={"sentences": [SENTENCE, crossing]}), 422, "sentence 2: 'the old' (tokens")
     outside = {"text": "the dog slept", "constraints": {"must": [[0, 9]]}}

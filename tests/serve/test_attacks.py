@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is the right one and the server lives."""
+"""For any request, the server gives the right response and keeps running."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_markup_stays_text_in_answers(client):
         assert "<script" not in result["formats"]["svg"]
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_back(parser):
+def test_a_full_queue_refuses_and_says_when_to_retry(parser):
     gate = threading.Event()
 
     class Waiting(Parser):
@@ -141,7 +141,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(parser):
         assert service_of(client).batcher.waiting_words == 0
 
 
-def test_a_mistake_of_the_server_is_a_problem_and_only_for_its_request(parser):
+def test_an_internal_error_affects_only_its_request(parser):
     class Broken(Parser):
         def _analyse_window(self, window, *arguments):
             if any("zzz" in sentence.text for sentence in window):
@@ -220,7 +220,7 @@ def test_requests_in_the_docs_are_answered(running):
         assert answer.status_code == 200, (command, answer.text)
 
 
-def test_nonsense_on_the_socket_is_refused(running):
+def test_invalid_http_is_refused(running):
     for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/1.1\r\n\r\n", b"A" * 100_000 + b"\r\n\r\n"):
         with running.connect() as connection:
             connection.sendall(nonsense)
@@ -228,7 +228,7 @@ def test_nonsense_on_the_socket_is_refused(running):
     assert ask(running) == 200
 
 
-def test_a_client_that_goes_away_harms_no_one(running):
+def test_a_client_that_disconnects_affects_no_one(running):
     body = json.dumps({"sentences": [SENTENCE] * 100}).encode()
     for cut in (20, len(body)):
         with running.connect() as connection:

@@ -1,4 +1,4 @@
-"""Which sentences share a batch, and that long requests take turns with others."""
+"""Sentences that share a batch, and long requests that take turns with others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT = Sentence.from_tokens(["a", "b"])
 
 
 class Model:
-    """Answers with its name for each sentence, and remembers the batches; it waits until it may begin."""
+    """Returns its name for each sentence, and records the batches; it waits until it is allowed to start."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -46,7 +46,7 @@ def batcher() -> Iterator[Batcher]:
 
 
 def results(model: Model, batcher: Batcher, jobs: list[Job]) -> list[bytes]:
-    """All jobs wait while the first, which is not one of them, is at work."""
+    """All jobs wait while another job is running."""
     first = batcher.submit(model.job("first", [SHORT]))
     waiting = [batcher.submit(job) for job in jobs]
     model.gate.set()

@@ -52,7 +52,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Watched:
-    """What a page said and asked for."""
+    """The console messages and requests of a page."""
 
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -223,7 +223,7 @@ def test_spans_are_required_and_forbidden(page, learnt):
     saved = json.loads(page.locator("#saved").text_content())
     shown = [each[:2] for each in saved["results"][0][0]["constituents"]]
     assert shown == expected.parse.spans.tolist()
-    page.get_by_label("must not be one").check()
+    page.get_by_label("must not be a constituent").check()
     expect(page.locator(".chip")).to_contain_text("forbidden")
     expect(page.locator("svg.chart .cell-must-not")).to_have_count(1)
     page.locator(".chip button").click()
@@ -275,7 +275,7 @@ def test_the_list_is_a_tree_for_the_keyboard(page):
     expect(page.locator(".details h3")).to_be_focused()
 
 
-def test_two_systems_stand_side_by_side(context, address, parser, learnt):
+def test_two_systems_are_shown_side_by_side(context, address, parser, learnt):
     page = opened(context, address, single=False)
     ours, theirs = ({tuple(s) for s in p.analyse(SENTENCE).parse.spans.tolist()} for p in (parser, learnt))
     trees = page.locator("svg.tree")
@@ -480,7 +480,7 @@ def test_the_page_waits_for_the_models(browser, parser):
         thread.join(60)
 
 
-def test_a_server_that_is_gone_is_reported(browser, parser):
+def test_a_stopped_server_is_reported(browser, parser):
     server = make_server(ServedModels([ServedModel("brief", parser)]), LOOPBACK, Limits())
     with closing(open_socket("127.0.0.1", 0)) as bound:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)

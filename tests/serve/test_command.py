@@ -1,4 +1,4 @@
-"""`ramify serve` as a command: what it refuses, and what it prints."""
+"""`ramify serve` as a command: errors and output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_trusted_names(host, names, trusted):
     assert set(trusted_hosts(host, names)) == trusted
 
 
-def test_what_is_wrong_is_one_sentence(tmp_path):
+def test_mistakes_are_one_sentence(tmp_path):
     assert "nowhere: " in refused("-m", tmp_path / "nowhere")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""The API does what its OpenAPI description says, whatever a generator of requests thinks of."""
+"""The API follows its OpenAPI description for generated requests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_generated_requests(described, mode):
         try:
             check()
         except Unsatisfiable:
-            assert mode is GenerationMode.NEGATIVE  # of an operation without parameters nothing can be wrong
+            assert mode is GenerationMode.NEGATIVE  # requests without parameters cannot be invalid
             continue
         tried.add(operation.path)
     assert tried == PATHS if mode is GenerationMode.POSITIVE else {"/v1/parse", "/v1/score", "/v1/grammar"} <= tried

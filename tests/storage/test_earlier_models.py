@@ -1,4 +1,4 @@
-"""Models of earlier versions load, and give the results they gave when they were made (fixtures/make_models.py)."""
+"""Models of earlier versions can be loaded and give their original results (fixtures/make_models.py)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MODELS = FIXTURES / "models"
 GOLD = FIXTURES / "gold.trees"
 NAMES = sorted(path.stem for path in MODELS.glob("*.json"))
 TOLERANCE = 1e-4
-"""Of log p(w) in nats and of posteriors: processors and versions of torch differ in the last digits of float32."""
+"""Tolerance for log p(w) in nats and posteriors: processors and versions of torch differ in the last float32 digits."""
 POINTS = 1e-6
-"""Of scores in percent, which follow from the trees"""
+"""Tolerance for scores in percent, which follow from the trees"""
 
 
 def expected_of(name: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return request.param, parser
 
 
-def test_there_is_a_model_of_every_family() -> None:
+def test_every_family_has_a_model() -> None:
     known = {json.loads((MODELS / name / "config.json").read_text(encoding="utf-8"))["model"] for name in NAMES}
     ours = {name for name, family in FAMILIES.items() if family.__module__.startswith("ramify.")}  # not those of tests
     assert known >= ours
@@ -68,7 +68,7 @@ def test_trees_and_probabilities_are_the_same(model: Any) -> None:
         found = analysis.as_record(with_posteriors=True)
         assert found["tokens"] == expected["tokens"]
         assert found["tags"] == expected["tags"]
-        # Whether the outermost bracket counts as a constituent is a matter of how trees are written.
+        # Whether the outermost bracket counts as a constituent depends on how trees are written.
         constituents = [each for each in found["constituents"] if each[2] != "TOP"]
         assert constituents == expected["constituents"]
         if parser.has_likelihood:
@@ -105,7 +105,7 @@ def test_prose_is_split_as_it_was() -> None:
     assert found == paragraph["sentences"]
 
 
-def test_punctuation_learnt_from_trees_is_known_again() -> None:
+def test_punctuation_learnt_from_trees_is_loaded() -> None:
     parser = ramify.load(MODELS / "from-trees", "cpu")
     assert str(parser.word_rule) == "PU"
     assert parser.analyse("the stop saw -- , .").sentence.words == ("the", "saw", "--")

@@ -1,4 +1,4 @@
-"""One writer per folder or file; a lock ends with its process; links that others planted are not followed."""
+"""One writer per folder or file; a lock ends with its process; planted links are not followed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_folder_has_one_writer_and_no_lock_when_it_is_done(tmp_path: Path) -> 
     assert not refuses(folder)
 
 
-def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
+def test_an_unused_new_folder_is_removed(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), locked_folder(tmp_path / "a" / "b"):
         1 / 0  # noqa: B018
     assert not names(tmp_path)
@@ -90,7 +90,7 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert counter.read_text() == "30"
-    # One that waited may have put its lock there before the maker of the folder could remove it.
+    # A waiting process may have put its lock there before the creator of the folder could remove it.
     folder = tmp_path / "folder"
     assert not folder.exists() or list(folder.iterdir()) == []
 
@@ -163,7 +163,7 @@ def test_a_file_has_one_writer(tmp_path: Path) -> None:
     assert (tmp_path / "out.partial").exists()
 
 
-def test_new_files_are_as_others_and_follow_no_link(tmp_path: Path) -> None:
+def test_new_files_have_usual_permissions_and_follow_no_link(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     for name in (".file.partial", ".file.00000000.partial", "file"):
@@ -189,7 +189,7 @@ def test_a_write_that_is_interrupted_leaves_nothing(tmp_path: Path, monkeypatch:
     assert not names(tmp_path)
 
 
-def test_what_killed_processes_left_is_known_and_removed(tmp_path: Path) -> None:
+def test_files_of_killed_processes_are_recognised_and_removed(tmp_path: Path) -> None:
     for name in (".a.json.partial", ".a.json.0123abcd.partial", ".b.0123abcd.partial", ".lock", "a.json"):
         (tmp_path / name).write_text("x")
     assert folder_contents(tmp_path, ["a.json"]) == {".b.0123abcd.partial", "a.json"}
@@ -216,7 +216,7 @@ def test_two_trainings_in_one_folder(text: Path, model: Path, tmp_path: Path) ->
     assert names(out) == names(model)
 
 
-def test_training_follows_no_planted_link_and_removes_what_a_kill_left(text: Path, tmp_path: Path) -> None:
+def test_training_follows_no_planted_link_and_removes_files_of_a_killed_run(text: Path, tmp_path: Path) -> None:
     out, victim = tmp_path / "run", tmp_path / "victim"
     victim.write_text("mine")
     out.mkdir()

@@ -1,4 +1,4 @@
-"""The check of the reference: every tree of a short sentence written out, over the dense rule tensor."""
+"""Brute force for testing the references: every tree of a short sentence, with the dense rule tensor."""
 
 from __future__ import annotations
 

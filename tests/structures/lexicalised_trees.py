@@ -124,7 +124,7 @@ def weight(pcfg: LexicalisedPCFG, found: Lexicalised, span_scores: Tensor, rules
 
 
 def weights(pcfg: LexicalisedPCFG, span_scores: Tensor, rules: Any = rule_tensor) -> dict[Lexicalised, Tensor]:
-    """Of every lexicalised tree of the only sentence."""
+    """The weights of all lexicalised trees of the only sentence."""
     length = int(pcfg.lengths[0])
     trees = list(lexicalised_trees(length)) if length > 1 else []
     return {found: weight(pcfg, found, span_scores, rules) for found in trees}
@@ -174,7 +174,7 @@ def key(tree: Tree) -> Labelled:
 def random_unilexical(
     n: int, p: int, lengths: Sequence[int], *, seed: int = 0, sharpness: float = 1.0, dtype: torch.dtype = torch.float64
 ) -> UnilexicalPCFG:
-    """The same for rules that know the head word of the parent alone."""
+    """The same for rules that depend only on the parent's head word."""
     generator = torch.Generator().manual_seed(seed)
     m = n + p
 

@@ -24,7 +24,7 @@ def random_rules(
 ) -> LowRankPCFG:
     """Normalised rules from Gaussian logits times `sharpness`; the words are drawn from a vocabulary of 50.
 
-    Without a rank d they have no head: those of a Simple PCFG. They are shared by the batch or one set per sentence.
+    Without a rank d they have no head, as in a Simple PCFG. They are shared by the batch, or one set per sentence.
     """
     generator = torch.Generator().manual_seed(seed)
 

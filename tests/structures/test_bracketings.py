@@ -1,4 +1,4 @@
-"""The tree CRF judged by enumeration: values, posteriors and gradients of both engines, and single trees."""
+"""The tree CRF compared with enumeration: values, posteriors and gradients of both engines, and single trees."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_samples_have_the_frequencies_of_the_trees():
 
 
 @pytest.mark.parametrize("span", [(0, 3), (1, 2)])
-def test_without_a_tree_there_is_none_to_give(span):
+def test_sentences_without_a_tree_give_none(span):
     forbidden = torch.zeros(2, 4, 4, dtype=torch.bool)
     forbidden[0, span[0], span[1]] = True
     trees = random_trees([3, 2]).forbid(forbidden)
@@ -164,7 +164,7 @@ def test_uniform_trees_are_counted_by_catalan_numbers(engine):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("sharpness", [1.0, 300.0])
 def test_the_compiled_engine_is_the_reference_on_longer_sentences(dtype, sharpness):
-    """However far the scores of trees are from each other."""
+    """Even if the scores of trees differ extremely."""
     trees = random_trees([23, 40, 9, 1, 31], sharpness=sharpness, forbidden=0.1, seed=1).to(dtype)
     trees = trees.replace(**{name: tensor.detach().requires_grad_() for name, tensor in trees.tensors().items()})
     exact = trees.to(torch.float64)

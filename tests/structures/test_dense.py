@@ -1,4 +1,4 @@
-"""Dense rules: the reference against enumeration of all trees, the fast paths against the reference."""
+"""Dense rules: the reference compared with enumeration of all trees, the fast paths with the reference."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_fast_paths_equal_the_reference(engine, shape, lengths, per_sentence
 
 @both_kinds
 @pytest.mark.parametrize("cores", [2, 3, 8])
-def test_the_cores_share_out_the_sentences(on_cores, cores, per_sentence):
+def test_the_cores_share_the_sentences(on_cores, cores, per_sentence):
     on_cores(cores)
     rules = random_dense_rules(3, 4, [6, 4, 1, 5, 2], per_sentence=per_sentence)
     scores = random_scores(rules)
@@ -162,7 +162,7 @@ def test_span_scores_may_be_a_part_of_a_larger_table(engine):
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_a_low_rank_grammar_written_out_is_the_same_grammar(engine):
+def test_a_low_rank_grammar_in_dense_form_is_the_same_grammar(engine):
     rules = random_rules(4, 5, 6, lengths=[7, 3, 5])
     tensor = torch.einsum("al,bl,cl->abc", rules.head.exp(), rules.left.exp(), rules.right.exp()).log()
     written_out = DensePCFG(rules.root, tensor, rules.words, rules.lengths)
@@ -189,7 +189,7 @@ def test_no_nan_at_length_200_with_extreme_logits(engine):
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_an_impossible_sentence_is_reported_and_harms_nobody(engine):
+def test_an_impossible_sentence_is_reported_and_affects_no_other(engine):
     rules = random_dense_rules(3, 4, [5, 4])
     words = rules.words.detach().clone()
     words[0, 2] = -torch.inf  # no preterminal has this word
@@ -230,7 +230,7 @@ def test_rules_of_probability_zero_get_gradients_without_nan(engine):
 
 @pytest.mark.parametrize("engine", FAST)
 @pytest.mark.parametrize("name", ["root", "binary", "words"])
-def test_what_is_not_a_number_is_not_taken_for_impossible(engine, name):
+def test_nan_is_not_mistaken_for_impossible(engine, name):
     rules = random_dense_rules(3, 4, [5, 4])
     spoilt = getattr(rules, name).detach().clone()
     spoilt[0] = torch.nan
@@ -238,7 +238,7 @@ def test_what_is_not_a_number_is_not_taken_for_impossible(engine, name):
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_what_stands_behind_a_sentence_does_not_matter(engine):
+def test_padding_does_not_matter(engine):
     rules = random_dense_rules(3, 4, [3, 5])
     words = rules.words.detach().clone()
     words[0, 3:] = torch.nan
@@ -255,7 +255,7 @@ def test_rules_that_do_not_fit_together_are_refused():
         inside(rules, engine="magic")
 
 
-def test_compiled_loops_refuse_what_they_were_not_made_for():
+def test_compiled_loops_refuse_unsupported_tensors():
     rules = random_dense_rules(3, 4, [5])
     with pytest.raises(ValueError, match="takes float32 or float64 on a CPU"):
         inside(rules.to(torch.bfloat16), engine="compiled")

@@ -1,4 +1,4 @@
-"""The best, the k best, samples and the entropy against enumeration of all derivations."""
+"""The best, the k best, samples and the entropy compared with enumeration of all derivations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_best_and_the_k_best(n, p, kind):
         every = enumerated(rules, b)
         expected = np.log(sorted(every.values(), reverse=True)[:30])
         trees = [tree_of(d) for d in several[b]]
-        # Different trees can have the same rules, so compare what they are worth, not their order among equals.
+        # Different trees can have the same rules, so compare weights and not the order of equal trees.
         assert len(set(trees)) == len(trees)
         assert [d.log_weight for d in several[b]] == pytest.approx(expected)
         assert np.log([every[tree] for tree in trees]) == pytest.approx(expected)
@@ -122,7 +122,7 @@ def test_samples_come_as_often_as_they_are_probable(shape):
     total, draws = sum(every.values()), 4000
     forest, rng, same = rules.sentence(0).forest(SUM), np.random.default_rng(0), np.random.default_rng(0)
     drawn = [tree_of(walk(forest, sample_with(rng))) for _ in range(draws)]
-    # To make the forest anew for every draw would take most of the time; that is the same for as long as it is tried.
+    # Building the forest for every draw would take most of the time, and it does not change.
     assert drawn[:50] == [tree_of(rules.sample([same])[0]) for _ in range(50)]
     seen = Counter(drawn)
     assert seen.keys() <= every.keys()
@@ -135,7 +135,7 @@ def test_samples_come_as_often_as_they_are_probable(shape):
     assert chi_square < limit
 
 
-def test_an_edge_is_drawn_as_often_as_its_weight_asks_for():
+def test_edges_are_drawn_in_proportion_to_their_weights():
     """A thousand times the weight that the numbers have here makes no difference."""
     weights, draws = np.array([0.1, 0.0, 0.2, 0.7]), 5000
     with np.errstate(divide="ignore"):
@@ -208,7 +208,7 @@ def test_a_sentence_without_a_derivation_has_none():
     assert impossible.entropy()[0] == 0
 
 
-def test_a_tensor_too_large_to_be_written_out_is_refused(monkeypatch):
+def test_a_dense_tensor_that_is_too_large_is_refused(monkeypatch):
     rules = random_rules(3, 4, 5, [4])
     torch.testing.assert_close(inside(rules.dense()), inside(rules))
     monkeypatch.setattr("ramify.structures.low_rank.distribution.MOST_RULES", 100)

@@ -1,4 +1,4 @@
-"""One contract for all kinds of distributions, judged by enumeration: every method takes span scores into account."""
+"""Tests shared by all kinds of distributions, compared with enumeration: every method respects span scores."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def underflowing() -> PCFG:
     return pcfg.to(torch.float32)
 
 
-def test_what_underflows_is_recomputed_in_log_space():
+def test_underflow_is_recomputed_in_log_space():
     pcfg = underflowing()
     exact = pcfg.to(torch.float64).marginals("reference")
     found, _ = reliable_marginals(pcfg)
@@ -198,7 +198,7 @@ def test_another_kind_needs_an_engine_and_nothing_else():
 
 @pytest.mark.parametrize("seed", [10, 53, 99])
 def test_a_sentence_that_is_lost_although_every_number_fits_is_found_in_log_space(seed):
-    """No log-probability is below -79, so that none underflows by itself, but their products do."""
+    """No log-probability is below -79, so none underflows alone, but their products do."""
     generator = torch.Generator().manual_seed(seed)
 
     def table(*shape: int) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Every engine against the reference: values and every gradient, on ragged batches and odd shapes."""
+"""Every engine compared with the reference: values and every gradient, on ragged batches and odd shapes."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_batch_equals_its_sentences_one_by_one(engine):
 
 
 @pytest.mark.parametrize("engine", ALL)
-def test_what_stands_behind_a_sentence_does_not_matter(engine):
+def test_padding_does_not_matter(engine):
     rules = random_rules(3, 4, 5, lengths=[3, 5])
     words = rules.words.detach().clone()
     words[0, 3:] = torch.nan
@@ -179,7 +179,7 @@ def test_no_nan_at_length_200_with_extreme_logits(engine, shape):
 
 @pytest.mark.parametrize("engine", ALL)
 @pytest.mark.parametrize("shape", [(3, 4, 7), (7, 4, 3), (3, 4, None)])
-def test_an_impossible_sentence_is_reported_and_harms_nobody(engine, shape):
+def test_an_impossible_sentence_is_reported_and_affects_no_other(engine, shape):
     rules = random_rules(*shape, lengths=[5, 4])
     words = rules.words.detach().clone()
     words[0, 2] = -torch.inf  # no preterminal has this word
@@ -272,7 +272,7 @@ def test_a_batch_in_pieces_equals_the_reference(shape, lengths):
 
 @pytest.mark.parametrize("shape", [(6, 9, 11), (30, 60, 200), (7, 5, None)])
 def test_a_sentence_has_the_same_posteriors_in_every_batch(shape):
-    """To the last bit: what is parsed does not depend on the sentences around it, nor on how many cores there are."""
+    """Bit for bit: results do not depend on other sentences or on the number of cores."""
     n, p, d = shape
     lengths = [9, 4, 7, 12, 3, 12, 1]
     rules = random_rules(n, p, d or n, lengths, dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""Lexicalised rules: the reference against enumeration of all their trees, the fast path against the reference."""
+"""Lexicalised rules: the reference compared with enumeration of all trees, the fast path with the reference."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_gradients_by_finite_differences():
 
 
 @pytest.mark.parametrize("cores", [2, 5])
-def test_the_cores_share_out_the_sentences(on_cores, cores):
+def test_the_cores_share_the_sentences(on_cores, cores):
     pcfg = random_bilexical(3, 4, 6, [6, 4, 1, 5, 2])
     scores = random_scores(pcfg)
     alone = gradients(pcfg, scores, inside(pcfg, scores, "compiled"))
@@ -325,7 +325,7 @@ def test_gradients_and_posteriors_stay_finite_where_numbers_underflow():
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_what_underflows_is_recomputed_in_log_space(seed):
+def test_underflow_is_recomputed_in_log_space(seed):
     pcfg = random_bilexical(3, 4, 5, [8, 8], sharpness=200, seed=seed).to(torch.float32)
     exact = pcfg.to(torch.float64).marginals("reference")
     found, in_log_space = reliable_marginals(pcfg)
@@ -347,7 +347,7 @@ def test_tensors_that_do_not_fit_together_are_refused():
         head_of_span(np.array([0, 1, 1]), 1, 3)
 
 
-def test_the_compiled_engine_refuses_what_it_cannot_take():
+def test_the_compiled_engine_refuses_unsupported_tensors():
     with pytest.raises(ValueError, match="takes float32 or float64"):
         random_bilexical(1, 1, 1, [2]).to(torch.float16).log_partition("compiled")
 

@@ -1,4 +1,4 @@
-"""Sums in log space against sums in any precision."""
+"""Sums in log space compared with exact sums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_products_of_any_range(spread, shape):
 
 @pytest.mark.parametrize("kind", ["dense", "low rank"])
 def test_the_reference_does_not_underflow(kind):
-    """Against the same grammar with integer powers of two, summed in exact fractions."""
+    """Compared with the same grammar with integer powers of two, summed in exact fractions."""
     sizes = (2, 2) if kind == "dense" else (2, 2, 2)
     pcfg = (random_dense_rules if kind == "dense" else random_rules)(*sizes, [4], seed=3)
     log2 = torch.log(torch.tensor(2.0, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""The log-space reference against enumeration of all trees."""
+"""The log-space reference compared with enumeration of all trees."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ GRAMMAR = nltk.PCFG.fromstring(
         "a cat bark cats in the dog with dogs",
     ],
 )
-def test_an_nltk_grammar_gives_nltks_own_probability(sentence):
+def test_an_nltk_grammar_gives_the_probability_of_nltk(sentence):
     words = sentence.split()
     nltk_probability = sum(tree.prob() for tree in nltk.InsideChartParser(GRAMMAR).parse(words))
     assert nltk_probability > 0

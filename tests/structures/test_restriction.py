@@ -1,4 +1,4 @@
-"""Rules without some of their symbols, against rules in which these have no probability."""
+"""Rules without some of their symbols, compared with rules in which these have no probability."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rules_of(kind: str) -> PCFG:
 
 
 def struck_out(rules: PCFG) -> PCFG:
-    """The same rules with the other symbols impossible, but all of them there."""
+    """The same rules with all symbols, but probability zero for the others."""
     children = torch.cat([KEPT[0], N + KEPT[1]])
     missing = torch.ones(N + P, dtype=torch.bool).index_fill(0, children, False)
 
@@ -40,7 +40,7 @@ def struck_out(rules: PCFG) -> PCFG:
 
 
 @pytest.mark.parametrize("kind", ["dense", "dense, per sentence", "low rank", "without a head"])
-def test_what_is_left_is_the_grammar_in_which_the_others_are_impossible(kind):
+def test_the_restriction_is_the_grammar_without_the_other_symbols(kind):
     rules = rules_of(kind)
     found, expected = rules.restrict(*KEPT), struck_out(rules)
     assert (found.nonterminals, found.words.shape[-1]) == (3, 3)
@@ -74,7 +74,7 @@ def test_symbols_stay_as_often_as_they_should():
     assert all(len(sample_symbols(3, 0.999, noise)) >= 1 for _ in range(100))
 
 
-def test_a_distribution_of_which_nothing_is_left_stays_empty():
+def test_an_empty_restriction_stays_empty():
     rules = rules_of("low rank")
     left = rules.left.detach().clone()
     left[torch.cat([KEPT[0], N + KEPT[1]]), 0] = -torch.inf

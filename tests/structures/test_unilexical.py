@@ -1,4 +1,4 @@
-"""Rules that know the head word of the parent alone: the reference against enumeration of all lexicalised trees."""
+"""Rules that depend only on the parent's head word: the reference compared with enumeration of all trees."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_log_prob_and_samples():
 
 
 def test_they_are_bilexical_rules_with_an_h_for_every_pair_of_children():
-    """H = (side, head child, other child): another way to the same numbers."""
+    """H = (side, head child, other child) gives the same numbers in another way."""
     pcfg = random_unilexical(2, 2, [6, 4])
     (B, N, m), n = pcfg.words.shape, 2
     eye = torch.eye(m, dtype=torch.float64)

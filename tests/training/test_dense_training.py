@@ -1,4 +1,4 @@
-"""Dense and compound families through the whole path: training, folder, parser, scores."""
+"""Whole runs of dense and compound families: training, folder, parser, scores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def treebank(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def learnt(treebank, tmp_path_factory):
-    """By the name of a family a folder and the parser left in it; each is trained once."""
+    """For the name of a family, a folder and its parser; each is trained once."""
 
     @cache
     def train(family):
@@ -61,7 +61,7 @@ def test_a_model_is_learnt_saved_loaded_and_scored(family, learnt, treebank):
     assert scored.perplexity == pytest.approx(lines[scored_epoch(lines)]["dev_perplexity"], rel=1e-4)
     assert len(loaded.strongest_rules("NT-1", 5)) == 5
     assert len(loaded.strongest_words("T-3", 5)) == 5
-    assert "No tree was used" in (run / "README.md").read_text()
+    assert "trained without trees" in (run / "README.md").read_text()
 
 
 def scored_epoch(lines):
@@ -78,7 +78,7 @@ def test_scores_are_those_of_the_analysis(learnt):
 
 @pytest.mark.slow
 @every_family
-def test_a_stopped_run_goes_on_bit_for_bit(family, learnt, treebank, tmp_path):
+def test_a_stopped_run_resumes_bit_for_bit(family, learnt, treebank, tmp_path):
     def stop_soon(now):
         if now.sentences_done > 16:
             raise Stopped(2, "enough")
@@ -105,7 +105,7 @@ def test_the_curriculum_begins_with_short_sentences(treebank, tmp_path):
         assert seen[epoch].sentences_done == seen[epoch].sentences == expected
 
 
-def test_only_c_pcfg_has_a_curriculum_unless_it_is_asked_for():
+def test_only_c_pcfg_has_a_curriculum_by_default():
     assert load_settings(None, {"model": "c-pcfg"}).longest_in(3) == 32
     assert load_settings(None, {"model": "c-pcfg", "curriculum": 10}).longest_in(3) == 12
     assert load_settings(None, {"model": "n-pcfg"}).longest_in(3) is None
@@ -118,7 +118,7 @@ def test_a_curriculum_without_sentences_is_refused(tmp_path):
         ramify.train(tmp_path / "text", tmp_path / "run", curriculum=5, **SMALL)
 
 
-def test_settings_that_do_not_go_together_are_refused():
+def test_contradictory_settings_are_refused():
     with pytest.raises(RamifyError, match=r"td-pcfg .* compound"):
         Settings(model="td-pcfg", compound=True)
     with pytest.raises(RamifyError, match="curriculum is 1"):

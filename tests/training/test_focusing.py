@@ -1,4 +1,4 @@
-"""Training that follows what other parsers find."""
+"""Training focused on the trees of other parsers."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ramify.evaluation.baselines import balanced, left_branching, right_branchin
 from ramify.evaluation.gold import unlabelled_parse
 from ramify.models import FAMILIES
 from ramify.parser.ensemble_members import ModelMember, TreesMember, View, open_member
+from ramify.training.dev_set import dev_measure
 from ramify.training.focusing import SpanScores, scores_of_teachers
 from ramify.training.settings import Settings, recorded_settings
 from tests.structures.brute_force import tree_weights
@@ -62,7 +63,7 @@ def test_the_objective_is_the_logarithm_of_all_favoured_trees(family):
     assert found.tolist() == pytest.approx([each.item() for each in expected], abs=1e-9)
 
 
-def test_no_strength_is_ordinary_training_to_the_bit(folder, tmp_path):
+def test_strength_zero_is_ordinary_training_bit_for_bit(folder, tmp_path):
     ramify.train(folder / "text.txt", tmp_path / "plain", **SMALL)
     ramify.train(folder / "text.txt", tmp_path / "zero", teachers=[folder / "left.trees"], focus=0.0, **SMALL)
     plain, zero = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("plain", "zero"))
@@ -87,6 +88,30 @@ def test_the_epoch_is_chosen_and_reported_without_scores(folder, student):
     log_p = list(ramify.load(student).log_probabilities(held_out))
     words = sum(len(line.split()) + 1 for line in held_out)
     assert math.exp(-sum(log_p) / words) == pytest.approx(best, rel=1e-4)
+
+
+def test_a_student_of_an_average_keeps_the_epoch_that_agrees_best_with_it(folder, tmp_path):
+    text = (folder / "text.txt").read_text().splitlines()
+    teachers = [folder / "teacher", folder / "left.trees"]
+    data = {"teachers": teachers, "dev": text[:30], "focus_on": "average", "focus": 2.0, "learning_rate": 0.01}
+    with pytest.raises(Crash):
+        ramify.train(text, tmp_path / "run", on_epoch=crash_after(1), checkpoint_minutes=0, **data, **SMALL)
+    parser = ramify.train(text, tmp_path / "run", dev=text[:30], resume=True)
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    agreement = [record["dev_agreement"] for record in records]
+    assert records[-1]["best_epoch"] == 1 + agreement.index(max(agreement))
+    f1 = []
+    systems = parser, ramify.Ensemble(teachers)
+    for ours, theirs in zip(*(system.analyse_many(text[:30]) for system in systems), strict=True):
+        length = len(ours.parse)
+        one, other = (set(map(tuple, each.parse.spans.tolist())) - {(0, length)} for each in (ours, theirs))
+        f1.append(2 * len(one & other) / (len(one) + len(other)) if one or other else 1.0)
+    assert 100 * sum(f1) / len(f1) == pytest.approx(max(agreement), abs=0.01)
+
+
+def test_agreement_counts_more_than_perplexity():
+    better, worse = ({"dev_perplexity": x, "dev_agreement": y} for x, y in ((90.0, 60.0), (80.0, 50.0)))
+    assert dev_measure(better) < dev_measure(worse)
 
 
 @pytest.mark.parametrize("steps", [0, 5, 25])
@@ -164,7 +189,7 @@ def test_a_teacher_that_collapsed_is_left_out_with_a_warning(folder, recwarn):
     for teachers in ([bad], [bad, trees], [bad, bad]):  # all that there are
         scores = scores_of_teachers(teachers, [corpus], "trees")
         assert scores.values.max() == len(teachers)
-    assert not recwarn.list  # after the first one, which was expected
+    assert not recwarn.list  # except the expected first one
 
 
 def test_scores_of_sentences_of_one_length_form_a_batch(tmp_path):
@@ -205,7 +230,7 @@ def test_the_strength_of_each_epoch_reaches_the_model(folder, monkeypatch):
     assert set(seen) == {1.0, 0.0}
 
 
-def test_sentences_left_out_by_a_curriculum_keep_their_own_scores(folder, monkeypatch):
+def test_sentences_left_out_by_a_curriculum_keep_their_scores(folder, monkeypatch):
     """With short sentences alone, places in the epoch are not places in the corpus."""
     seen = []
     objective = FAMILIES["tn-pcfg"].objective
@@ -229,7 +254,7 @@ def of_tree(length: int, spans: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bonus", [0.0, 2.0, -2.0])
-def test_an_average_teaches_its_own_trees_with_the_bonus(folder, bonus):
+def test_an_average_teaches_its_trees_with_the_bonus(folder, bonus):
     corpus = read_sentences(folder / "text.txt")
     teacher = ramify.load(folder / "teacher")
     teacher.branching = bonus
@@ -239,7 +264,7 @@ def test_an_average_teaches_its_own_trees_with_the_bonus(folder, bonus):
     for place, analysis in enumerate(ensemble.analyse_many([parse.words for parse in corpus.parses])):
         tree, scores = found.of([place])[0].numpy(), analysis.posteriors.copy()
         add_branching(scores, ensemble.branching)
-        # Trees may differ where their scores differ in the last digits only.
+        # Trees may differ if their scores differ only in the last digits.
         expected = scores[tuple(analysis.parse.spans.T)].sum()
         assert tree.sum() == len(analysis.parse.words) - 1
         assert (scores * tree).sum() == pytest.approx(expected, abs=1e-4)
@@ -259,7 +284,7 @@ def test_progress_counts_the_sentences_of_every_teacher(folder):
         assert seen == [(done, total) for done in range(120, total + 1, 120)]
 
 
-def test_a_setting_of_earlier_versions_is_known(student):
+def test_a_setting_of_earlier_versions_is_accepted(student):
     settings = json.loads((student / "config.json").read_text())["settings"]
     assert recorded_settings(settings | {"focus_branching": 0.2}) == recorded_settings(settings)
 
@@ -285,14 +310,14 @@ def test_a_sentence_without_a_tree_is_named(folder):
         ({"focus_on": "leaves"}, "posteriors, trees, average"),
     ],
 )
-def test_what_cannot_be_is_refused(settings, message):
+def test_invalid_settings_are_refused(settings, message):
     with pytest.raises(RamifyError, match=message):
         ramify.fit(["a b c", "b c a"], **{**SMALL, **settings})
 
 
 def test_a_family_that_takes_no_span_scores_is_refused(folder, monkeypatch):
     monkeypatch.setattr(FAMILIES["tn-pcfg"], "takes_span_scores", False)
-    with pytest.raises(RamifyError, match="cannot learn from teachers"):
+    with pytest.raises(RamifyError, match="tn-pcfg does not support teachers"):
         ramify.fit(["a b c", "b c a"], teachers=[folder / "left.trees"], epochs=1)
 
 
@@ -314,7 +339,7 @@ def test_trees_are_found_by_their_words_in_any_order(tmp_path):
         return sorted(view.spans.tolist())
 
     assert spans("A", "dog", "barks") == [[0, 3], [1, 3]]  # the comma is left out
-    # A sentence that occurs several times gets its trees in turn, then the last of them.
+    # A repeated sentence gets its trees in order, then the last one.
     assert [spans("the", "dog", "barks")[0] for _ in range(4)] == [[0, 2], [0, 2], [0, 3], [0, 3]]
 
 

@@ -1,4 +1,4 @@
-"""Gradients in groups: the same as of the whole batch, and the same bits whoever computes them."""
+"""Gradients in groups: the same as for the whole batch, and the same bits for any division of the work."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def drawn_model(family: str) -> Any:
 
 
 def model_of(family: str) -> Any:
-    """Always the same one; not drawn again, because threads share the generator of torch."""
+    """Always the same model; not drawn again, because threads share the generator of torch."""
     return deepcopy(drawn_model(family))
 
 
 def sentences_of(model: Any, count: int, length: int = 5) -> tuple[Tensor, Tensor | None]:
-    """With the trees of teachers, where the model needs some: right- and left-branching ones in turn."""
+    """With trees of teachers if the model needs them: right- and left-branching ones in turn."""
     word_ids = torch.randint(0, WORDS, (count, length), generator=torch.Generator().manual_seed(1))
     if not model.needs_teachers:
         return word_ids, None
@@ -75,14 +75,14 @@ def test_every_family_is_here():
 
 @pytest.mark.parametrize("family", OPTIONS)
 def test_the_sum_over_groups_is_the_gradient_of_the_batch(family, monkeypatch):
-    """Of the same objective: without noise."""
+    """Without noise, so that the objective is the same."""
     word_ids, scores = sentences_of(model_of(family), 6)
     gradients = []
     for groups in (1, 4):
         model = model_of(family)
         learner = model.learner(0.001, 3.0)
         monkeypatch.setattr(learner, "step", lambda: None)
-        for _ in range(2):  # of which the second forgets the first
+        for _ in range(2):  # the second step replaces the gradients of the first
             if groups == 1:
                 log_z = train_step(model, learner, word_ids, None, 0.0, scores)
             else:
@@ -94,7 +94,7 @@ def test_the_sum_over_groups_is_the_gradient_of_the_batch(family, monkeypatch):
 
 @dataclass
 class Meeting:
-    """Where threads that play the processes of a job meet."""
+    """Connects threads that simulate the processes of a job."""
 
     size: int
     given: dict[int, Tensor] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class Meeting:
 
 
 class Played(World):
-    """A process that is a thread of this one."""
+    """A process simulated by a thread."""
 
     def __init__(self, rank: int, meeting: Meeting) -> None:
         super().__init__(rank, meeting.size)
@@ -125,7 +125,7 @@ class Played(World):
 
 
 def played(size: int, work: Any) -> list[Any]:
-    """What `work(world)` gives in each of some processes."""
+    """The results of `work(world)` in several simulated processes."""
     meeting, results = Meeting(size), [None] * size
 
     def run(rank: int) -> None:
@@ -150,7 +150,7 @@ def bits(model: Any) -> list[bytes]:
 def trained(
     family: str, groups: int, world: World, dropout: float = 0.0, counts: tuple[int, ...] = (7, 3, 1)
 ) -> list[bytes]:
-    """Parameters and objectives, after a step with each of some numbers of sentences, fewer than groups among them."""
+    """Parameters and objectives after steps with different numbers of sentences, including fewer than groups."""
     model = model_of(family)
     learner = model.learner(0.01, 3.0)
     objectives = []
@@ -195,7 +195,7 @@ def test_groups_draw_differently(monkeypatch):
 
 @pytest.mark.parametrize("groups", range(1, 10))
 def test_the_order_of_additions_is_that_of_one_tree(groups):
-    """Of numbers so different in size that every order has another sum."""
+    """With numbers of such different sizes that every order gives another sum."""
     values = torch.tensor([[(-1.7) ** (3 * k) + 0.1 * k] * 5 for k in range(groups)], dtype=torch.float32)
     for filled in ([*range(groups)], [*range(0, groups, 2)], [groups - 1]):
 
@@ -221,20 +221,20 @@ def test_a_node_adds_its_halves():
     assert float(tree_sum((0, 4), known | {(0, 2): torch.tensor(5.0)})) == 1005
 
 
-class Stubborn(Learner):
-    """Makes its steps in a way that cannot be divided."""
+class Indivisible(Learner):
+    """A learner whose steps cannot be divided."""
 
     def state_shapes(self, parameter: nn.Parameter) -> dict[str, tuple[int, ...]]:  # noqa: ARG002
         return {}
 
     def update(self, objective: Tensor) -> None:
-        """Nothing is learnt."""
+        """Learn nothing."""
 
 
-def test_what_cannot_be_divided_is_refused():
-    learner = Stubborn([nn.Parameter(torch.zeros(1))], {})
+def test_learners_that_cannot_be_divided_are_refused():
+    learner = Indivisible([nn.Parameter(torch.zeros(1))], {})
     check_groups(learner, 1)
-    with pytest.raises(RamifyError, match=r"Stubborn .* gradient_groups 1"):
+    with pytest.raises(RamifyError, match=r"Indivisible .* gradient_groups 1"):
         check_groups(learner, 2)
     assert in_groups(Settings(gradient_groups=3), World(0, 3)).gradient_groups == 3
     with pytest.raises(RamifyError, match=r"gradient_groups is 2, but there are 3 .* at most 2 .* gradient_groups 3"):

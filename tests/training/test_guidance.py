@@ -31,7 +31,7 @@ def test_crossing_spans_have_minus_the_penalty() -> None:
     assert scores[1, 0, 2] == 0
 
 
-def test_nothing_guides_sentences_without_punctuation_or_without_penalty() -> None:
+def test_without_punctuation_or_penalty_there_are_no_scores() -> None:
     assert Guidance(SENTENCES, Settings(punctuation_penalty=1.0)).span_scores([1], epoch=1) is None
     assert Guidance(SENTENCES, Settings(punctuation_penalty=0.0)).span_scores([0, 1, 2], epoch=1) is None
 
@@ -63,8 +63,8 @@ def test_models_without_span_scores_refuse_a_penalty() -> None:
         Settings(model="on-lstm", punctuation_penalty=1.0)
 
 
-def test_a_trained_grammar_keeps_clear_of_punctuation() -> None:
-    """Words in random order have no structure but the commas."""
+def test_a_trained_grammar_avoids_crossing_punctuation() -> None:
+    """Words in random order, with commas as the only structure."""
     rng = np.random.default_rng(0)
     lines = []
     for _ in range(120):

@@ -23,7 +23,7 @@ MILLIONS = {
 """Parameters with 10,002 words"""
 
 
-def test_all_are_there():
+def test_all_presets_exist():
     assert presets().keys() == MILLIONS.keys()
 
 
@@ -58,7 +58,7 @@ def test_a_preset_leaves_nothing_to_the_amount_of_text(preset):
     assert load_settings(None, {}, preset=preset, sentences=50) == load_settings(None, {}, preset=preset)
 
 
-def test_what_nobody_chose_follows_the_amount_of_text():
+def test_defaults_follow_the_amount_of_text():
     few, many = load_settings(None, {}, sentences=9_999), load_settings(None, {}, sentences=10_000)
     assert (few.batch_size, few.epochs, few.initialisation, few.tied_embeddings) == (8, 10, "xavier-normal", True)
     assert (many.batch_size, many.epochs, many.initialisation, many.tied_embeddings) == (16, 4, "own", False)
@@ -68,7 +68,7 @@ def test_what_nobody_chose_follows_the_amount_of_text():
     assert load_settings(None, {"model": "structformer"}, sentences=10).epochs == 20
 
 
-def test_config_and_options_win_over_a_preset(tmp_path):
+def test_config_and_options_override_a_preset(tmp_path):
     config = tmp_path / "mine.toml"
     config.write_text("epochs = 2\nbatch-size = 8\n")
     settings = load_settings(config, {"batch_size": 9}, preset="sn-pcfg-1024")

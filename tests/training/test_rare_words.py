@@ -1,4 +1,4 @@
-"""Which words become <unk>, and that a run says so."""
+"""Words that become <unk>, and how a run reports them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def trees(tmp_path: Path) -> Path:
     return path
 
 
-def test_words_seen_once_are_unknown_in_text_that_would_keep_every_word(text: Path, dev: Path) -> None:
+def test_words_seen_once_are_unknown_if_the_vocabulary_has_room_for_all(text: Path, dev: Path) -> None:
     data = prepare(text, dev, Settings())
     assert data.min_count == 2
     assert not {"an", "owl", "him"} & set(data.vocabulary.words)
@@ -56,10 +56,10 @@ def test_words_seen_once_are_unknown_in_text_that_would_keep_every_word(text: Pa
 def test_a_smaller_vocabulary_makes_unknown_words_without_it(text: Path, dev: Path) -> None:
     data = prepare(text, dev, Settings(vocabulary=9))
     assert (data.min_count, len(data.vocabulary)) == (1, 10)
-    assert prepare(text, dev, Settings(vocabulary=10)).min_count == 2  # exactly as many as there are
+    assert prepare(text, dev, Settings(vocabulary=10)).min_count == 2  # exactly the number of different words
 
 
-def test_text_that_has_the_mark_of_the_unknown_keeps_its_words(text: Path, dev: Path) -> None:
+def test_text_with_unk_keeps_its_words(text: Path, dev: Path) -> None:
     text.write_text(text.read_text() + "the <unk> saw him\n")
     assert prepare(text, dev, Settings()).min_count == 1
 
@@ -77,14 +77,14 @@ def test_trees_keep_every_word_as_published_unless_chosen(trees: Path) -> None:
     assert set(data.vocabulary.words) == {"<unk>", "the", "ran", "dog"}
 
 
-def test_how_words_are_spelt_does_not_depend_on_which_are_kept(text: Path, dev: Path, tmp_path: Path) -> None:
+def test_the_spelling_model_does_not_depend_on_the_vocabulary(text: Path, dev: Path, tmp_path: Path) -> None:
     for name, settings in {"a": {"min_count": 1}, "b": {"min_count": 5}, "c": {"vocabulary": 2}}.items():
         prepare(text, dev, Settings(**settings)).spelling.save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
 
 
 @pytest.mark.parametrize("value", [0, -1, 10**7])
-def test_a_count_that_cannot_be_is_refused(value: int) -> None:
+def test_an_invalid_count_is_refused(value: int) -> None:
     with pytest.raises(RamifyError, match="min_count"):
         Settings(min_count=value)
 
@@ -110,17 +110,17 @@ def test_train_notes_unknown_words_that_it_cannot_learn_from(text: Path, dev: Pa
 
 
 def as_before(folder: Path) -> None:
-    """What an earlier version would have left."""
+    """A folder as written by an earlier version."""
     config = json.loads((folder / "config.json").read_text())
     del config["settings"]["min_count"], config["unknown_words"]
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "spelling.json").unlink()
-    # Nor did the weights name the files beside them.
+    # The weights did not name the other files either.
     weights = load_file(folder / "model.safetensors")
     save_tensors(folder / "model.safetensors", weights)
 
 
-def test_a_run_of_before_the_rule_goes_on_as_it_began(text: Path, dev: Path, tmp_path: Path) -> None:
+def test_a_run_from_before_the_rule_resumes_without_it(text: Path, dev: Path, tmp_path: Path) -> None:
     given = {**TINY, "epochs": 2}
     ramify.train(text, tmp_path / "whole", dev=dev, min_count=1, **given)
     for out, more in ((tmp_path / "old", {}), (tmp_path / "again", {"min_count": 1})):
@@ -133,13 +133,13 @@ def test_a_run_of_before_the_rule_goes_on_as_it_began(text: Path, dev: Path, tmp
         ramify.train(text, tmp_path / "old", dev=dev, resume=True, min_count=2)
 
 
-def test_a_run_with_the_rule_goes_on_with_it(text: Path, dev: Path, tmp_path: Path) -> None:
+def test_a_run_with_the_rule_resumes_with_it(text: Path, dev: Path, tmp_path: Path) -> None:
     ramify.train(text, tmp_path / "run", dev=dev, **TINY)
     parser = ramify.train(text, tmp_path / "run", dev=dev, resume=True, epochs=2)
     assert "owl" not in parser.vocabulary
 
 
-def test_a_model_of_before_has_no_figure_for_spelling(trees: Path, tmp_path: Path) -> None:
+def test_an_earlier_model_has_no_perplexity_with_spelling(trees: Path, tmp_path: Path) -> None:
     ramify.train(trees, tmp_path / "run", preset="tn-pcfg-60", **TINY)
     with_spelling = ramify.evaluate(ramify.load(tmp_path / "run"), trees)
     as_before(tmp_path / "run")
@@ -154,19 +154,19 @@ def test_a_model_of_before_has_no_figure_for_spelling(trees: Path, tmp_path: Pat
     assert "with spelling" not in result.stderr
 
 
-def test_a_damaged_model_of_spelling_is_refused_by_name(trees: Path, tmp_path: Path) -> None:
+def test_a_damaged_spelling_model_is_refused_by_name(trees: Path, tmp_path: Path) -> None:
     ramify.train(trees, tmp_path / "run", **TINY)
     (tmp_path / "run" / "spelling.json").write_text("[]")
     with pytest.raises(RamifyError, match=r"spelling\.json"):
         ramify.load(tmp_path / "run")
 
 
-def test_settings_of_before_are_read() -> None:
+def test_earlier_settings_are_read() -> None:
     settings = load_settings(None, {"preterminals": 8})
     assert settings.min_count is None
 
 
-def test_the_model_of_spelling_comes_with_the_folder(text: Path, dev: Path, tmp_path: Path) -> None:
+def test_the_folder_contains_the_spelling_model(text: Path, dev: Path, tmp_path: Path) -> None:
     parser = ramify.train(text, tmp_path / "run", dev=dev, **TINY)
     words = dict.fromkeys(word for line in LINES for word in line.split() if word != ".")
     assert parser.spelling.log_probability("owls") == Spelling.learnt_from(words).log_probability("owls")

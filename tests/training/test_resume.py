@@ -1,4 +1,4 @@
-"""A run that was stopped, in whatever way, goes on as if it had not been."""
+"""An interrupted run gives the same result as an uninterrupted one, however it was stopped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def uninterrupted(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def same(a: Path, b: Path) -> None:
-    """The model to the last byte, and metrics but for the time they took."""
+    """The same model byte for byte, and the same metrics except times."""
     assert (a / "model.safetensors").read_bytes() == (b / "model.safetensors").read_bytes()
     timed = ("seconds", "sentences_per_second")
     for mine, theirs in zip(*((f / "metrics.jsonl").read_text().splitlines() for f in (a, b)), strict=True):
@@ -87,7 +87,7 @@ def test_a_lexicalised_model_resumes_in_the_middle_of_an_epoch(text, tmp_path, f
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "function"),
-    [(run, "judge"), (folder, "write_weights"), (folder, "write_card"), (folder, "save_checkpoint")],
+    [(run, "evaluate_dev"), (folder, "write_weights"), (folder, "write_card"), (folder, "save_checkpoint")],
 )
 @pytest.mark.parametrize("call", [0, 1, 2])
 def test_a_crash_at_the_end_of_an_epoch_changes_nothing(
@@ -155,7 +155,7 @@ def test_the_command_line_stops_at_a_signal(text, tmp_path):
     ramify.train(text, out, resume=True, epochs=1 + len((out / "metrics.jsonl").read_text().splitlines()))
 
 
-def test_more_epochs_are_as_if_they_had_been_asked_for_at_once(text, uninterrupted, tmp_path):
+def test_more_epochs_give_the_same_model_as_one_longer_run(text, uninterrupted, tmp_path):
     out = tmp_path / "run"
     ramify.train(text, out, **{**SMALL, "epochs": 1})
     ramify.train(text, out, resume=True, epochs=3)
@@ -181,7 +181,7 @@ def test_another_run_is_not_resumed(text, uninterrupted, tmp_path):
     ramify.train(text, tmp_path / "with dev", dev=text, **SMALL | {"epochs": 1})
     with pytest.raises(RamifyError, match="was trained on another dev set"):
         ramify.train(text, tmp_path / "with dev", resume=True, dev=other)
-    with pytest.raises(RamifyError, match="one of resume and overwrite"):
+    with pytest.raises(RamifyError, match="resume and overwrite exclude"):
         ramify.train(text, out, resume=True, overwrite=True)
     config = json.loads((out / "config.json").read_text())
     (out / "config.json").write_text(json.dumps({**config, "threads": 77}))
@@ -200,7 +200,7 @@ OTHERS = {
 FREE = {"epochs": 99, "patience": 99, "device": "cpu", "checkpoint_minutes": 9.0}
 
 
-def test_only_what_leaves_the_model_alone_may_be_changed_when_a_run_goes_on():
+def test_a_resumed_run_may_change_only_settings_that_do_not_affect_the_model():
     for name, value in OTHERS.items():
         with pytest.raises(RamifyError, match=name):
             load_settings(None, {name: value}, earlier=Settings())
@@ -253,7 +253,7 @@ def test_kills_at_any_moment_change_nothing(text, uninterrupted, tmp_path):
     command = [sys.executable, "-m", "ramify", "train", str(text), "--out", str(out), "--resume", *OPTIONS]
     for kill in range(6):
         process = subprocess.Popen([*command, "--checkpoint-minutes", "0"], stderr=subprocess.PIPE)
-        # Half of the kills wait until something is there, so that not all fall into the start of the program.
+        # Half of the kills wait until files exist, so that not all of them hit the start of the program.
         while kill % 2 and not (out / "checkpoint.safetensors").exists() and process.poll() is None:
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 2.0))

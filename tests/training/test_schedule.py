@@ -1,4 +1,4 @@
-"""What a run trains on, in which order, how fast, and which epoch it keeps; everything worked out by hand."""
+"""The sentences of a run, their order, the learning rate and the epoch that is kept, compared with results by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sentences(count: int = 24, seed: int = 0) -> list[np.ndarray]:
 
 
 class Recorded:
-    """Epochs of training with a note of every step: the words, the noise and the learning rate."""
+    """Epochs of training with a record of every step: the words, the noise and the learning rate."""
 
     def __init__(self, settings: Settings, compound: bool = False) -> None:
         torch.manual_seed(0)
@@ -55,7 +55,7 @@ class Recorded:
         self.grammar.with_cost = noted  # type: ignore[method-assign]
 
     def run(self, epoch: int, data: list[np.ndarray], batches: int = 0) -> list[Progress]:
-        """The rest of an epoch, behind so many of its batches."""
+        """The rest of an epoch after the given number of batches."""
         for notes in (self.words, self.noise, self.rates):
             notes.clear()
         seen: list[Progress] = []
@@ -65,7 +65,7 @@ class Recorded:
         return seen
 
 
-def test_every_epoch_has_all_sentences_in_an_order_of_its_own() -> None:
+def test_every_epoch_has_all_sentences_in_a_new_order() -> None:
     recorded, data, orders = Recorded(Settings(batch_size=2, seed=3)), sentences(), []
     for epoch in (1, 2, 3):
         recorded.run(epoch, data)
@@ -83,7 +83,7 @@ def test_batches_of_all_lengths_are_mixed() -> None:
     data = [np.zeros(length, np.int64) for length in range(2, 12) for _ in range(40)]
     batches = equal_length_batches(data, 2, np.random.default_rng(0))
     lengths = [len(data[batch[0]]) for batch in batches]
-    # 200 batches: sorted by length there would be 9 changes of length, drawn at random about 180.
+    # 200 batches: sorted by length, there would be 9 changes of length; in random order, about 180.
     assert sum(a != b for a, b in pairwise(lengths)) > 120
 
 
@@ -114,7 +114,7 @@ def test_the_curriculum_admits_one_word_more_each_epoch() -> None:
 
 
 @pytest.mark.parametrize("kind", ["compound", "dropout"])
-def test_every_batch_has_noise_of_its_own_which_follows_from_its_place(kind: str) -> None:
+def test_every_batch_has_separate_noise_that_follows_from_its_place(kind: str) -> None:
     settings = Settings(batch_size=2, dropout=0.3 if kind == "dropout" else 0.0)
     recorded, data = Recorded(settings, compound=kind == "compound"), sentences(10)
     recorded.run(1, data)
@@ -144,7 +144,7 @@ def test_training_perplexity_counts_words_and_an_end_for_each_sentence() -> None
 
 
 class PlainDescent(Learner, torch.optim.SGD):
-    """Moves by the gradient itself."""
+    """Plain gradient steps."""
 
     def state_shapes(self, parameter):  # noqa: ARG002
         return {}
@@ -172,11 +172,11 @@ def test_the_best_epoch_so_far_is_kept_not_one_better_than_the_last(
 ) -> None:
     perplexities, weights = iter([20.0, 40.0, 30.0, 20.0]), []
 
-    def judged(stored: StoredModel, *_: object) -> dict[str, float]:
+    def evaluated(stored: StoredModel, *_: object) -> dict[str, float]:
         weights.append({name: value.clone() for name, value in stored.model.state_dict().items()})
         return {"dev_perplexity": next(perplexities)}
 
-    monkeypatch.setattr("ramify.training.run.judge", judged)
+    monkeypatch.setattr("ramify.training.run.evaluate_dev", evaluated)
     (tmp_path / "text").write_text("a b c\nb c d a\nc a\nd b a\n" * 10)
     ramify.train(tmp_path / "text", tmp_path / "run", **SMALL, epochs=4, patience=5)
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -187,11 +187,11 @@ def test_the_best_epoch_so_far_is_kept_not_one_better_than_the_last(
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 4), (9, 6)])
-def test_a_run_ends_after_so_many_epochs_without_a_better_one(
+def test_a_run_ends_after_patience_epochs_without_a_better_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: int, epochs: int
 ) -> None:
     perplexities = iter([50.0, 20.0, 30.0, 40.0, 60.0, 70.0])
-    monkeypatch.setattr("ramify.training.run.judge", lambda *_: {"dev_perplexity": next(perplexities)})
+    monkeypatch.setattr("ramify.training.run.evaluate_dev", lambda *_: {"dev_perplexity": next(perplexities)})
     (tmp_path / "text").write_text("a b c\nb c d a\nc a\nd b a\n" * 10)
     ramify.train(tmp_path / "text", tmp_path / "run", **SMALL, epochs=6, patience=patience)
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == epochs
@@ -199,7 +199,7 @@ def test_a_run_ends_after_so_many_epochs_without_a_better_one(
 
 @pytest.fixture(scope="module")
 def short_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trained on sentences of at most 4 words, of which there are two; the others have 7 and 1."""
+    """Training on sentences of at most 4 words: two sentences; the others have 7 and 1."""
     folder = tmp_path_factory.mktemp("lengths")
     (folder / "train").write_text("a b c d\nlonger longer longer e f e f\nc d a b\nalone\nalone\n")
     (folder / "dev").write_text("a b c d a b c d a b\na b c\nsingle\n")
@@ -207,7 +207,7 @@ def short_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_the_longest_length_is_for_training_sentences_alone(short_run: Path) -> None:
+def test_the_longest_length_applies_only_to_training_sentences(short_run: Path) -> None:
     data = json.loads((short_run / "config.json").read_text())["data"]
     assert data["train"]["sentences"] == 2
     assert data["train"]["dropped"] == {"under 2 words": 2, "over 4 words": 1}

@@ -1,4 +1,4 @@
-"""Training in several processes that torchrun starts: the same bits as in one, one writer, one voice."""
+"""Training in several processes under torchrun: the same bits as in one process, and only one writes and prints."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_other_data_in_one_process_is_refused(text, tmp_path):
     script = as_separate_machines(tmp_path)
     result = torchrun(2, "sentences.txt", "--out", "run", *OPTIONS, cwd=tmp_path, script=script)
     assert result.returncode != 0
-    assert result.stderr.count("error: Process 1 has another data than the first process") == 1
+    assert result.stderr.count("error: In process 1, data differs from that of the first process") == 1
 
 
 @pytest.mark.slow
@@ -131,15 +131,15 @@ def test_other_data_in_one_process_is_refused(text, tmp_path):
 def test_a_mistake_of_all_processes_is_one_sentence(text, tmp_path, arguments, options, message):
     result = torchrun(2, text, "--out", "run", *OPTIONS, *arguments, options=options, cwd=tmp_path)
     assert result.returncode != 0
-    # Which torchrun restarts like any failure.
+    # torchrun restarts it like any failure.
     assert result.stderr.count(message) == (2 if options else 1), result.stderr
-    # What is wrong before the first step leaves no folder that would refuse the corrected command.
+    # An error before the first step leaves no folder that would make the corrected command fail.
     assert (tmp_path / "run").exists() == ("diverged" in message)
 
 
 @pytest.mark.slow
 def test_a_single_process_gives_the_same_bits(text, alone, tmp_path):
-    """There are tests of two processes above, and of three, of which one has more groups than the others, below."""
+    """Two processes are tested above; three, one of which has more groups than the others, below."""
     result = torchrun(1, text, "--out", "run", *OPTIONS, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     same(tmp_path / "run", alone)
@@ -168,7 +168,7 @@ for options in json.loads(sys.argv[2]):
         if end.code:
             raise
 """
-"""Several trainings, because three processes take far longer to start than such a model to train"""
+"""Several runs in one start, because starting three processes takes far longer than training such a model"""
 
 
 def settings_of(family: str) -> dict[str, object]:
@@ -229,7 +229,7 @@ def test_a_run_continues_in_another_number_of_processes(text, alone, tmp_path):
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + 600  # on a machine with much else to do, torchrun alone may need minutes
+    until = time.monotonic() + 600  # on a busy machine, torchrun alone may need minutes
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until, "nothing happened"
@@ -238,7 +238,7 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) ->
 
 @contextmanager
 def ended(line: list[str], place: Path) -> Iterator[subprocess.Popen[str]]:
-    """A job that is killed at the latest when the test ends, its processes too."""
+    """A job that is killed with all its processes when the test ends."""
     with subprocess.Popen(
         line, cwd=place, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as launcher:
@@ -288,7 +288,7 @@ def test_ctrl_c_saves_the_run(text, tmp_path, alone):
     line = [*command(2, text, "--out", "run", *OPTIONS), "--epochs", "1000"]
     with ended(line, tmp_path) as launcher:
         wait_until((tmp_path / "run" / "metrics.jsonl").exists, launcher)
-        os.killpg(launcher.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(launcher.pid, signal.SIGINT)  # like a terminal
         _, error = launcher.communicate(timeout=120)
     assert launcher.returncode != 0
     assert error.count("Stopped; the run is saved. To resume: ramify train") == 1

@@ -1,4 +1,4 @@
-"""What a training run reports before its first step, on the way, and after its last step."""
+"""The reports of a training run before its first step, during training, and after its last step."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from ramify.corpus.brackets import write_brackets
 from ramify.corpus.builtin import builtin_treebank
 from ramify.corpus.vocabulary import UnknownCount
 from ramify.errors import RamifyError, Stopped
+from ramify.evaluation.baselines import left_branching
+from ramify.evaluation.gold import unlabelled_parse
 from ramify.terminal.training_display import duration, training_display
 from ramify.training.loop import Progress
 from ramify.training.summary import Summary, Verdict
@@ -88,11 +90,11 @@ def test_with_a_dev_set_nothing_is_held_out_and_its_trees_are_only_reported(tmp_
 def test_the_verdict_is_about_the_epoch_that_was_kept(tmp_path, monkeypatch):
     found = iter([(30.0, 50.0), (20.0, 10.0)])
 
-    def judge(*_):
+    def evaluated(*_):
         perplexity, f1 = next(found)
         return {"dev_perplexity": perplexity + (0 if perplexity == 30.0 else 20.0), "dev_f1": f1}
 
-    monkeypatch.setattr("ramify.training.run.judge", judge)
+    monkeypatch.setattr("ramify.training.run.evaluate_dev", evaluated)
     data = write_trees(tmp_path / "data", builtin_treebank(0, train=40, dev=1, test=1)["train"])
     _, verdict = run(data, tmp_path / "run")
     assert (verdict.best_epoch, verdict.epochs, verdict.dev_perplexity, verdict.dev_f1) == (1, 2, 30.0, 50.0)
@@ -107,7 +109,7 @@ def test_a_resumed_run_says_what_was_done_before_and_ends_with_the_same_verdict(
     assert replace(after, epochs_done=0) == before
 
 
-def test_losing_to_the_better_of_left_and_right_is_said_plainly():
+def test_a_score_below_left_or_right_branching_is_reported():
     assert VERDICT.lost_to is None
     assert replace(VERDICT, dev_f1=34.1).lost_to is None
     lost = replace(VERDICT, dev_f1=20.0)
@@ -119,7 +121,7 @@ def test_losing_to_the_better_of_left_and_right_is_said_plainly():
         assert part in shown
 
 
-def test_advice_where_there_is_too_little_text_for_the_symbols():
+def test_advice_if_there_is_too_little_text_for_the_symbols():
     assert SUMMARY.notes == []
     assert replace(SUMMARY, words=300 * 60).notes == []
     few = replace(SUMMARY, sizes={"nonterminals": 250, "preterminals": 500})
@@ -139,7 +141,7 @@ def test_what_to_expect_of_little_text():
     assert replace(SUMMARY, used=9_999, teachers=("one",)).notes == []
 
 
-def test_a_note_where_no_word_of_the_training_text_is_unknown():
+def test_a_note_if_no_word_of_the_training_text_is_unknown():
     (note,) = replace(SUMMARY, unknown=UnknownCount(60_000, 0)).notes
     assert "--min-count 2" in note
     assert "20 of 3,000 words" in printed(lambda on: on["on_start"](SUMMARY))
@@ -202,7 +204,7 @@ def test_the_expected_time_is_measured_after_the_first_step_which_may_compile():
     assert line.count("time") == 1
 
 
-def test_slow_steps_are_not_waited_for():
+def test_the_expected_time_does_not_wait_for_slow_steps():
     now = 0.0
 
     def train(callbacks):
@@ -215,7 +217,7 @@ def test_slow_steps_are_not_waited_for():
     assert "2 h 59 min" in printed(train, lambda: now)  # 298 steps of 36 seconds
 
 
-def test_progress_shows_no_figure_before_there_is_one():
+def test_progress_shows_no_figure_before_the_first_step():
     shown = printed(lambda on: (on["on_start"](SUMMARY), on["on_progress"](at(1, 1))), terminal=True)
     assert "starting" in shown
     assert "nan" not in shown
@@ -245,7 +247,7 @@ def test_sentences_that_were_held_out_are_not_called_missing(tmp_path):
 
 
 @pytest.mark.parametrize(("lines", "promised"), [([], False), (["a line"], True)])
-def test_a_partial_file_is_promised_only_where_there_is_one(tmp_path, lines, promised):
+def test_a_partial_file_is_mentioned_only_if_it_exists(tmp_path, lines, promised):
     def stopping():
         yield from lines
         raise Stopped(signal.SIGINT)
@@ -265,3 +267,21 @@ def test_the_command_prints_summary_and_verdict_but_no_result(tmp_path):
     assert not done.stdout
     for part in ("60 sentences read", "parameters", "note: ", "right branching", "kept"):
         assert part in done.stderr
+
+
+@pytest.mark.parametrize(("bonus", "wrong"), [(0.3, "left"), (-0.3, None), (0.0, None)])
+def test_trees_that_branch_to_the_wrong_side_are_reported(tmp_path, bonus, wrong):
+    parses = builtin_treebank(2, train=60, dev=1, test=1)["train"]
+    (tmp_path / "text.txt").write_text("".join(" ".join(parse.words) + "\n" for parse in parses))
+    left = (unlabelled_parse(parse.words, left_branching(len(parse))) for parse in parses)
+    teacher = write_trees(tmp_path / "left.trees", left)
+    text = tmp_path / "text.txt"
+    settings = {"teachers": [teacher], "focus": 9.0, "learning_rate": 0.02, "branching": bonus}
+    _, verdict = run(text, tmp_path / "run", dev=text, **settings)
+    assert verdict.wrong_side == wrong
+
+
+def test_the_wrong_side_is_printed():
+    shown = printed(lambda on: on["on_end"](replace(VERDICT, wrong_side="left")))
+    assert "mostly to the left" in shown
+    assert "--seed" in shown

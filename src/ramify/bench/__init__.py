@@ -1,4 +1,4 @@
-"""What `ramify bench` measures."""
+"""Measurements of `ramify bench`."""
 
 from ramify.bench.case import Case
 from ramify.bench.sweeping import growth, plot, sweep

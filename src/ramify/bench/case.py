@@ -1,4 +1,4 @@
-"""What to measure, and how many floating-point operations it takes."""
+"""The cases to measure, and the number of their floating-point operations."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ TASKS = ("train", "inside", "parse")
 
 @dataclass(frozen=True)
 class Case:
-    """What to measure; sizes as in `Settings`."""
+    """A case to measure; sizes as in `Settings`."""
 
     model: str = "tn-pcfg"
     nonterminals: int = 30
     preterminals: int = 60
     rank: int | None = 200
-    """Of families that have one"""
+    """None for families without a rank"""
     batch: int = 4
     length: int = 20
     vocabulary: int = 10_000
     task: str = "train"
     preset: str | None = None
-    """Where settings other than the sizes come from"""
+    """Source of the settings other than the sizes"""
     seconds: float = 3.0
     """Repeat for this long, and at least three times"""
     compound: bool = False
-    """With separate rules for every sentence; `preset` may ask for it too"""
+    """Separate rules for every sentence; `preset` can also request this"""
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -74,13 +74,13 @@ class Case:
         return load_settings(None, sizes | {"compound": self.compound or None}, preset=self.preset)
 
     def word_ids(self) -> Tensor:
-        """(batch, length) words drawn at random, always the same."""
+        """(batch, length) random words, always the same."""
         generator = torch.Generator().manual_seed(0)
         return torch.randint(self.vocabulary, (self.batch, self.length), generator=generator)
 
 
 def chart_flop(case: Case, grammar: GenerativeModel) -> float:
-    """Of one inside pass over the batch: spans, words, splits; of the two ways through a low-rank chart the cheaper."""
+    """Operations of one inside pass over the batch: spans, words, splits; the cheaper way through a low-rank chart."""
     if isinstance(grammar, LexicalisedGrammar):
         return case.batch * grammar.chart_flop(case.length)
     n, p, d, N = case.nonterminals, case.preterminals, grammar.rank, case.length
@@ -93,11 +93,11 @@ def chart_flop(case: Case, grammar: GenerativeModel) -> float:
 
 
 def network_flop(case: Case, grammar: GenerativeModel) -> float:
-    """Of one forward pass through the networks that make the batch's rules, the softmax over words included."""
+    """Operations of one forward pass through the networks that compute the batch's rules, including the softmax."""
     shapes = (
         copy.deepcopy(grammar).to("meta").requires_grad_(False)
-    )  # which has no numbers, and counts as fast for any size
-    sets = case.batch if grammar.latent else 1  # of rules: a compound grammar makes them for every sentence
+    )  # a meta tensor has no numbers, so counting is fast for any size
+    sets = case.batch if grammar.latent else 1  # sets of rules: a compound grammar has one for every sentence
     z = torch.zeros(sets, grammar.latent, device="meta") if grammar.latent else None
     no_words = torch.zeros(sets, 0, dtype=torch.long, device="meta")
     with FlopCounterMode(display=False) as counter:
@@ -110,7 +110,7 @@ def network_flop(case: Case, grammar: GenerativeModel) -> float:
 
 
 def flop(case: Case, grammar: GenerativeModel) -> float:
-    """Of one repetition of the task: a gradient counts twice its forward pass, recomputation not at all."""
+    """Operations of one repetition of the task: a gradient counts twice its forward pass, recomputation nothing."""
     if case.task == "train":
         return 3 * (chart_flop(case, grammar) + network_flop(case, grammar))
     return (3 if case.task == "inside" else 2) * chart_flop(case, grammar)

@@ -1,4 +1,4 @@
-"""How time grows with the length, the symbols and the batch."""
+"""Growth of time with the length, the number of symbols and the batch size."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _cases(case: Case, axis: str) -> list[Case]:
 
 
 def size_along(axis: str, measurement: Measurement) -> int:
-    """What a sweep's axis counts."""
+    """The size along an axis of a sweep."""
     return int(getattr(measurement.case, {"symbols": "preterminals"}.get(axis, axis)))
 
 

@@ -38,15 +38,15 @@ class Measurement:
     sentences_per_second: float
     tokens_per_second: float
     gflop: float
-    """Of one repetition, by the count that docs/speed.md states"""
+    """Per repetition, counted as docs/speed.md describes"""
     peak_gflop_per_second: float
-    """Of torch's float32 matrix product with the same threads in the same run"""
+    """Speed of torch's float32 matrix product with the same threads in the same run"""
     share_of_peak: float
     sentences_per_second_per_peak_gflop: float
     peak_memory_mb: float
-    """Of the process until the task was measured"""
+    """Peak of the process up to the end of the measurement"""
     task_memory_mb: float
-    """What the task took at its peak, besides what the process held before"""
+    """Peak of the task, without the memory that the process held before"""
     predicted_memory_mb: float | None
     """The estimate before the task runs, for parsing; None for other tasks"""
     reference_sentences_per_second: float | None
@@ -54,7 +54,7 @@ class Measurement:
     threads: int
 
     def as_record(self) -> dict[str, Any]:
-        """As JSON values, the case's sizes among the figures."""
+        """As JSON values: the sizes of the case, and the figures."""
         record = asdict(self)
         case: dict[str, Any] = record.pop("case")
         return case | record
@@ -71,7 +71,7 @@ def work(case: Case, grammar: GenerativeModel) -> Callable[[], object]:
     if case.task == "inside":
         pcfg = leaf_distribution(grammar, word_ids)
         return lambda: pcfg.log_partition().sum().backward()
-    letters = str.maketrans("0123456789", "abcdefghij")  # all numbers would be one word
+    letters = str.maketrans("0123456789", "abcdefghij")  # numbers would all become the same word
     names = [UNKNOWN, *(str(i).translate(letters) for i in range(1, case.vocabulary))]
     parser = Parser(grammar, Vocabulary(names))
     sentences = [Sentence.from_tokens([names[i] for i in row]) for row in word_ids.tolist()]
@@ -80,14 +80,14 @@ def work(case: Case, grammar: GenerativeModel) -> Callable[[], object]:
 
 
 def predicted_memory(case: Case, grammar: GenerativeModel) -> float | None:
-    """In MB, of parsing."""
+    """Peak memory of parsing, in MB."""
     if case.task != "parse":
         return None
     return peak_bytes(grammar, [case.length] * case.batch, torch.get_num_threads()) / 2**20
 
 
 def leaf_distribution(grammar: GenerativeModel, word_ids: Tensor) -> TreeDistribution:
-    """The grammar's distribution for these words, cut off from its networks, to be differentiated by."""
+    """The grammar's distribution for these words, detached from its networks, with tensors that require gradients."""
     B, N = word_ids.shape
     with torch.no_grad():
         pcfg: TreeDistribution = grammar.forward(word_ids, torch.full((B,), N))
@@ -95,7 +95,7 @@ def leaf_distribution(grammar: GenerativeModel, word_ids: Tensor) -> TreeDistrib
 
 
 def time_repetitions(run: Callable[[], object], seconds: float, least: int = 3) -> list[float]:
-    """How long each repetition took; a first one, which may compile, does not count."""
+    """The time of each repetition, after a first one that may compile and does not count."""
     run()
     found: list[float] = []
     end = time.perf_counter() + seconds
@@ -125,7 +125,7 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
     memory = peak_memory()
     if peak is None:
         peak = sgemm_peak()
-        times += time_repetitions(run, case.seconds)  # on both sides, in case the machine became slower or faster
+        times += time_repetitions(run, case.seconds)  # again, in case the machine became slower or faster
     reference = reference and case.length <= REFERENCE_LENGTH
     rate, gflop = case.batch / min(times), flop(case, grammar) / 1e9
     return Measurement(
@@ -147,7 +147,7 @@ def measure(case: Case, reference: bool = True, peak: float | None = None) -> Me
 
 
 def reference_rate(case: Case, grammar: GenerativeModel) -> float:
-    """Sentences/s of inside and outside in log space, by autograd."""
+    """Sentences/s of the inside and outside passes in log space, by autograd."""
     word_ids = case.word_ids()[:REFERENCE_SENTENCES]
     pcfg = leaf_distribution(grammar, word_ids)
     times = time_repetitions(lambda: pcfg.log_partition("reference").sum().backward(), 0, least=2)

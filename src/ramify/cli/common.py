@@ -1,4 +1,4 @@
-"""What the commands share: the application, common options, and where results and notes are printed."""
+"""Shared by all commands: the application, common options, and consoles for results and notes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ Model = Annotated[
 
 
 def existing_models(models: list[str] | None) -> list[str] | None:
-    """Refuse what is not a model before torch is loaded."""
+    """Refuse names that are not models before torch is loaded."""
     for text in models or ():
         check_loadable(split_name(text)[1])
     return models

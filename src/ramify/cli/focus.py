@@ -24,7 +24,10 @@ def focus(
     out: Annotated[Path, typer.Option(help="Folder for all grammars; the result is in its subfolder model.")],
     recipe: Annotated[
         str | None,
-        typer.Option(help="TOML file of teachers and students \\[default: five TN-PCFGs and a student]."),
+        typer.Option(
+            help="TOML file of teachers and students \\[default: five or six TN-PCFGs, by the amount of text, and a "
+            "student]."
+        ),
     ] = None,
     minutes: Annotated[
         float | None,

@@ -125,7 +125,7 @@ def _parsed(
 
     text_rules = parser.text_rules
     if tokenise is not None:
-        tokeniser(tokenise)  # refused before anything is read
+        tokeniser(tokenise)  # an unknown tokeniser is refused before reading
         text_rules = replace(text_rules, tokenise=tokenise)
     with reading_progress(notes, size_of(file), visible=True) as on_bytes:
         stream = SentenceStream(file, kind, text_rules, rule_for_trees(parser, file, kind), split, on_bytes)
@@ -133,7 +133,7 @@ def _parsed(
 
 
 def _plain(glossary: Glossary, format: Format) -> str:
-    """The glossary as it is written to a file or a pipe."""
+    """The glossary in the form for a file or a pipe."""
     from ramify.lab.glossary.glossary import as_html, as_markdown
 
     if format == "json":

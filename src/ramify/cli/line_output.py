@@ -1,4 +1,4 @@
-"""Where the lines of a result go: to standard output, or to a file that can be resumed."""
+"""Output of result lines: to standard output, or to a file that can be resumed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class LineOutput:
 
     An `out` that ends in `.gz` is compressed.
 
-    Use it in a `with` block, within which no other process writes to `out`. `made_with` gives what the lines depend on;
-    it is kept in `out.partial.json`, so that a run with another model or other options does not resume them.
+    Use it in a `with` block, within which no other process writes to `out`. `made_with` describes the model and the
+    options; it is saved in `out.partial.json`, so that a run with others does not resume the file.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LineOutput:
             raise RamifyError("Only formats with one line per sentence can be resumed; choose another --format.")
         self.out = None if out is None else output_path(out, overwrite)
         self.lines_done = 0
-        """Complete lines from an earlier run, a multiple of what the parser reads at once"""
+        """Number of complete lines from an earlier run, a multiple of the parser's window"""
         self._compressed = self.out is not None and self.out.suffix == ".gz"
         self._resume, self._overwrite, self._find_made_with = resume, overwrite, made_with
         self._open = ExitStack()
@@ -61,7 +61,7 @@ class LineOutput:
         self._about = self._partial.with_name(f"{self._partial.name}.json")
         with ExitStack() as stack:
             descriptor = stack.enter_context(locked_file(self._partial, self.out))
-            output_path(self.out, self._overwrite)  # once more: another process may have finished it meanwhile
+            output_path(self.out, self._overwrite)  # again, because another process may have finished it
             if self._about.is_symlink():
                 raise RamifyError(f"{self._about}: this is a link, which is not followed; remove it.")
             stack.callback(self._tidy)
@@ -84,14 +84,14 @@ class LineOutput:
                 f"{self._partial}: an earlier run did not finish; give --resume to complete it, or --overwrite."
             )
         check_made_with(read_made_with(self._about, self._partial), self._made_with, self._partial)
-        # Sentences are parsed in groups, and the last digits of a result depend on the group: only whole ones are kept.
+        # Sentences are parsed in groups, and the last digits of results depend on the group: keep only whole groups.
         self.lines_done, end = (whole_members if self._compressed else _whole_groups)(self._file, WINDOW)
         self._file.truncate(end)
         self._file.seek(end)
 
     @property
-    def leaves_terminal_alone(self) -> bool:
-        """Whether a progress bar can be shown without mixing with the lines."""
+    def allows_progress_bar(self) -> bool:
+        """Whether a progress bar would not mix with the lines."""
         return self.out is not None or not sys.stdout.isatty()
 
     def write(self, lines: Iterable[str]) -> None:
@@ -126,13 +126,13 @@ class LineOutput:
             self._file.close()
 
     def _tidy(self) -> None:
-        """Leave nothing that cannot be resumed."""
+        """Remove output that cannot be resumed."""
         if not self._partial.exists() or not self._partial.stat().st_size:
             self._about.unlink(missing_ok=True)
 
 
 def _whole_groups(handle: BinaryIO, size: int) -> tuple[int, int]:
-    """The lines of the complete groups of `size` lines that a file begins with, and where they end."""
+    """The lines of the complete groups of `size` lines at the beginning of a file, and where they end."""
     lines = kept = end = position = 0
     while chunk := handle.read(_CHUNK):
         found = chunk.count(b"\n")
@@ -170,7 +170,7 @@ class _StandardOutput(io.FileIO):
     _ended = False
 
     def write(self, data: Any) -> int:
-        if self._ended:  # Python writes what is left at exit, and would complain again
+        if self._ended:  # Python flushes the rest at exit, and would report the error again
             return len(data)
         try:
             return super().write(data)
@@ -197,7 +197,7 @@ class _StandardError(io.FileIO):
 def watch_standard_output() -> None:
     """Handle a closed pipe or a full disk in one place, whichever library prints."""
     for number in (number for number, stream in ((1, sys.__stdout__), (2, sys.__stderr__)) if stream is None):
-        # The stream is closed: the next file to be opened would get its number, and whatever is printed.
+        # The stream is closed: the next file to be opened would get its number, and with it all printed text.
         os.dup2(os.open(os.devnull, os.O_RDONLY), number)
     if sys.stderr is sys.__stderr__ and sys.stderr is not None and not sys.stderr.isatty():
         notes = io.BufferedWriter(_StandardError(2, "w", closefd=False))

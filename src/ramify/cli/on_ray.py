@@ -67,7 +67,7 @@ def check_local(**given: Any) -> None:
 
 
 def check_blocks(file: Path, format: str, decoder: str, trees: Any, constraints: str | None, out: Path | None) -> Path:
-    """Refuse what cannot be parsed in blocks; returns the place of the result."""
+    """Refuse input and options that blocks do not support; returns the place of the result."""
     from ramify.cluster.job import SUFFIXES
 
     wrong = None
@@ -101,7 +101,7 @@ def parse_with_ray(
     address: str | None,
     workers: tuple[int | None, int, float],
 ) -> list[str]:
-    """Parse the file of the job; returns what there is to report."""
+    """Parse the file of the job; returns lines to report."""
     from ramify.cluster.parse_in_blocks import BLOCK, locked, parse_blocks
     from ramify.cluster.ray_blocks import Workers, parse_on_ray
     from ramify.cluster.ray_session import import_ray, ray_session
@@ -126,6 +126,6 @@ def parse_with_ray(
 
 
 def absolute(member: str) -> str:
-    """A model as all machines of a cluster can name it: NAME=PATH with the whole path."""
+    """A model by a name that is valid on all machines of a cluster: NAME=PATH with the absolute path."""
     name, path = split_name(member)
     return f"{name}={path.absolute()}" if name else str(path.absolute())

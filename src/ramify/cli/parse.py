@@ -64,13 +64,13 @@ Constraints = Annotated[
     ),
 ]
 FEW_WORDS = 100
-"""Fewer words are parsed in less time than it takes to load the compiled loops"""
+"""Fewer words are parsed without compiled loops, because loading these takes longer"""
 WITHOUT_NUMBERS = ("brackets", "pretty", "conllu", "forest", "qtree")
 """Formats that show no probability unless posteriors are requested"""
 BEST = ("brackets", "json", "pretty", "spans")
 """Formats that can show several trees of one sentence"""
 WITH_COLUMNS = ("json", "parquet")
-"""Formats that can carry columns along"""
+"""Formats that can contain columns of the input"""
 Best = Annotated[
     int | None,
     typer.Option(
@@ -201,7 +201,7 @@ def parse(
         show_lines(*parse_with_ray(job, out, made_with, parts, overwrite, block_size, ray_address, chosen))
         return
     one_line_each = format == "json" or (format in ("brackets", "spans") and best is None)
-    # The last digits of numbers depend on the engine, and a pipe must get what a file gets.
+    # The last digits of numbers depend on the engine, and a pipe must get the same bytes as a file.
     postponed = FEW_WORDS if out is None and format in WITHOUT_NUMBERS and not posteriors else 0
     output: Any = (
         WholeFiles(format, out, resume, overwrite, made_with, posteriors)
@@ -210,13 +210,13 @@ def parse(
     )
     with output, postpone_loops(postponed):
         parser = load_several([*model, *(trees or ())], device)
-        # Reading on from a pipe may mean waiting, and what is parsed must be written before.
+        # Reading on from a pipe may block, and finished results must be written before.
         parser.works_ahead = parser.works_ahead and file.is_file()
         tally = ParseTally(strict, parser)
         with open_sentences(
             file, input, parser, tokenise, split_sentences, output, constraints, columns_of(column, keep), tally.rows
         ) as sentences:
-            # A file is UTF-8, whatever standard output can show.
+            # A file is UTF-8, even if standard output is not.
             shown = tree_format() if format == "pretty" and out is None else format
             if best is not None:
                 ranked = tally.parses.watch(best_many(parser, sentences, best, max_length, decoder))

@@ -1,4 +1,4 @@
-"""`ramify prepare`: from a treebank as it is distributed to a folder that can be trained on."""
+"""`ramify prepare`: converts a treebank from its distributed form to a folder for training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ramify parse` and `ramify score` share: options, and the sentences that are still to be done."""
+"""Shared by `ramify parse` and `ramify score`: options, and the stream of remaining sentences."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ MaxLength = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first sentence that has no parse.")]
 INLINE, PUNCTUATION = "inline", "punctuation"
 NO_COLUMN = "none"
-"""Given to --keep where no column is to be kept"""
+"""The value of --keep for no columns"""
 
 
 def columns_of(column: str | None, keep: list[str] | None = None) -> Columns | None:
-    """Which columns of a table to read; None if nothing was said about columns."""
+    """The columns of a table to read; None if no option names columns."""
     from ramify.corpus.table_rows import TEXT, Columns
 
     if column is None and not keep:
@@ -75,7 +75,7 @@ def show_lines(*lines: str) -> None:
 def made_with_models(
     members: list[str], command: str, input: Input, tokenise: str | None, split: bool | None, **options: Any
 ) -> Callable[[], dict[str, Any]]:
-    """What a line of the result depends on, besides the sentences."""
+    """Everything that a line of the result depends on, except the sentences."""
     from ramify.storage.ensemble_folder import checksum_of
     from ramify.version import VERSION
 
@@ -95,7 +95,7 @@ def open_sentences(
     columns: Columns | None = None,
     rows: RowCount | None = None,
 ) -> Iterator[Iterable[Sentence | Pause]]:
-    """The sentences still to be done, read as the model's text is read, and a bar where it can be seen.
+    """The remaining sentences, read by the model's text rules, with a progress bar if it can be shown.
 
     Rows without text are counted in `rows`.
     """
@@ -110,10 +110,10 @@ def open_sentences(
 
     rules = parser.text_rules
     if tokenise is not None:
-        rules = rules.with_tokeniser(tokenise)  # refused before anything is read
+        rules = rules.with_tokeniser(tokenise)  # an unknown tokeniser is refused before reading
     if constraints == INLINE:
         rules = InlineRules.of(rules)
-    with reading_progress(notes, size_of(file), output.leaves_terminal_alone) as on_bytes:
+    with reading_progress(notes, size_of(file), output.allows_progress_bar) as on_bytes:
         stream = SentenceStream(file, kind, rules, parser.word_rule, split, on_bytes, columns)
         stream.rows = rows or stream.rows
         read: Iterable[Sentence | Pause] = stream
@@ -129,7 +129,7 @@ def open_sentences(
 def _remaining(
     stream: Iterable[Sentence | Pause], source: str, output: LineOutput | WholeFiles
 ) -> Iterator[Sentence | Pause]:
-    """The sentences that are still to be done; pauses are left out for a file, because nobody waits for its lines."""
+    """The remaining sentences; pauses are left out if the output is a file, because no reader waits for its lines."""
     from ramify.corpus.streaming import Pause
 
     items, done = iter(stream), output.lines_done

@@ -58,8 +58,8 @@ def serve(
 ) -> None:
     """Parse over HTTP, and explore models on a web page.
 
-    The page shows trees and span posteriors, what each symbol stands for, and how the parse changes when spans are
-    required or forbidden. /openapi.json describes the rest. Ctrl-C stops the server.
+    The page shows trees and span posteriors, the meaning of each symbol, and how the parse changes if spans are
+    required or forbidden. /openapi.json describes the API. Ctrl-C stops the server.
     """
     try:
         with importing():

@@ -26,7 +26,7 @@ RUN = ("checkpoint_minutes", "device")
 
 
 def _panel_of(setting: str, kind: type) -> str:
-    """Where help shows a setting; switches have a separate panel, because their negative forms need a column."""
+    """The help panel of a setting; switches have a separate panel, because their negative forms need a column."""
     if kind is bool:
         return "Switches"
     return "Data" if setting in DATA else "Model" if setting in MODEL else "Run" if setting in RUN else "Training"
@@ -56,7 +56,7 @@ def _existing_teachers(teachers: list[str] | None) -> list[str] | None:
 
 
 def with_settings(names: Collection[str] | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Turns `**settings` of a command into an option for every field of `Settings`, or some, not given by default."""
+    """Replace `**settings` of a command by options for the fields of `Settings`, or some of them, without defaults."""
     return partial(_with_settings, names=names)
 
 

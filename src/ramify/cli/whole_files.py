@@ -24,7 +24,7 @@ class WholeFiles:
     """
 
     lines_done = 0
-    leaves_terminal_alone = True
+    allows_progress_bar = True
 
     def __init__(
         self,

@@ -24,9 +24,9 @@ from ramify.storage.gzip_output import GzipGroups, encoded_line
 from ramify.terminal.tally import ParseTally
 
 MAX_TRIES = 4
-"""How many workers may die of one block: one that needs too much memory would kill them all"""
+"""Number of workers that one block may kill: a block that needs too much memory would kill all of them"""
 MAX_NOTES = 5
-"""How many warnings of a block are kept"""
+"""Maximum number of warnings kept per block"""
 
 
 class BlockParser:
@@ -39,7 +39,7 @@ class BlockParser:
         self._rules = text_rules(job, self._parser.text_rules)
 
     def __call__(self, block: Block) -> dict[str, Any]:
-        """Write the part of a block, unless it is there; returns its record."""
+        """Write the part of a block unless it exists; returns its record."""
         begun = time.perf_counter()
         done = self._parts.record(block.number)
         if done is not None:
@@ -100,7 +100,7 @@ class BlockParser:
 
 
 def text_rules(job: ParseJob, rules: TextRules) -> TextRules:
-    """How the text of the job is read, given how its model reads text."""
+    """The text rules of the job, given those of its model."""
     if job.tokenise is not None:
         rules = rules.with_tokeniser(job.tokenise)
     return InlineRules.of(rules) if job.constraints == "inline" else rules

@@ -1,4 +1,4 @@
-"""What a worker needs to know to parse blocks of a file: plain values, sent to other machines as JSON."""
+"""The description of a job for its workers: plain values, sent to other machines as JSON."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ SUFFIXES = {
     "brackets": ".txt", "json": ".jsonl", "pretty": ".txt", "spans": ".txt", "conllu": ".conllu", "forest": ".tex",
     "qtree": ".tex", "parquet": ".parquet",
 }  # fmt: skip
-"""Of the parts of a result, by format; other formats cannot be written in parts"""
+"""File name extensions of parts, by format; other formats cannot be written in parts"""
 
 
 class ParseJob(Struct, frozen=True):
     """One file, parsed by one model in one way. All paths are absolute."""
 
     models: tuple[str, ...]
-    """Of several, the average parses"""
+    """If there are several, their average parses"""
     file: str
     input: Kind
     kind: KnownKind
-    """What the file holds, as `input` says or as it was guessed"""
+    """Kind of file, given by `input` or guessed"""
     format: str
     posteriors: bool = False
     decoder: str = "mbr"
@@ -42,20 +42,20 @@ class ParseJob(Struct, frozen=True):
     device: str = "auto"
     threads: int = 1
     metadata: dict[str, str] = {}
-    """Of Parquet: what the result was made with"""
+    """For Parquet: model and options of the result"""
     given_columns: bytes | None = None
-    """Of Parquet from JSON lines: all columns, as the first rows show them"""
+    """For Parquet from JSON lines: all columns, with the types of the first rows"""
 
     @property
     def suffix(self) -> str:
-        """Of the parts."""
+        """The file name extension of the parts."""
         return SUFFIXES[self.format] + (".gz" if self.compressed else "")
 
     def as_json(self) -> str:
-        """To be read by `from_json` in another process."""
+        """A string for `from_json` in another process."""
         return msgspec.json.encode(self).decode()
 
     @staticmethod
     def from_json(text: str) -> ParseJob:
-        """What `as_json` wrote."""
+        """The job that `as_json` wrote."""
         return msgspec.json.decode(text, type=ParseJob)

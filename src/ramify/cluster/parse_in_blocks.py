@@ -1,4 +1,4 @@
-"""Parsing a file in blocks: its parts are started, completed and joined here, whichever engine parses them."""
+"""Parsing a file in blocks: starts, completes and joins the parts, whichever engine parses them."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from ramify.storage.locks import locked_folder
 from ramify.terminal.tally import ParseTally
 
 BLOCK = 8 * WINDOW
-"""Rows of a block. Batches and row groups of Parquet do not cross its end, so the result is that of the whole file."""
+"""Rows per block. Batches and row groups of Parquet do not cross its end, so the result is that of the whole file."""
 
 Engine = Callable[[ParseJob, Parts, Sequence[Block], Callable[[int], None]], None]
 """Parses blocks and writes their parts; calls back with the number of rows of each"""
 Progress = Callable[[int], Any]
-"""A context with a bar of the given size, which it gives a function to advance"""
+"""A context manager with a progress bar of the given size; it yields a function that advances the bar"""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a result goes."""
+    """The place of a result."""
 
     out: Path
     folder: Path
-    """Of the parts"""
+    """Folder of the parts"""
     is_folder: bool
-    """Whether the parts stay, and are the result"""
+    """Whether the parts are kept and are the result"""
     overwrite: bool
 
     @property
@@ -64,17 +64,17 @@ def locked(out: Path, as_parts: bool, overwrite: bool) -> Iterator[Place]:
         folder = file.with_name(f"{file.name}.parts").absolute()
         with locked_folder(folder):
             place = Place(file, folder, False, overwrite)
-            if not (folder / MANIFEST).exists():  # else the run that is resumed may have written it
+            if not (folder / MANIFEST).exists():  # otherwise the resumed run may have written it
                 output_path(place.bad_rows, overwrite)
             yield place
-        with suppress(OSError):  # what was not finished is kept
+        with suppress(OSError):  # an unfinished result is kept
             folder.rmdir()
 
 
 def parse_blocks(
     job: ParseJob, place: Place, size: int, made_with: Mapping[str, Any], engine: Engine, progress: Progress
 ) -> list[str]:
-    """Parse what no earlier run did, and finish the result; returns what there is to report."""
+    """Parse the blocks that no earlier run has parsed, and finish the result; returns lines to report."""
     rules = text_rules(job, _checked_rules(job))
     splits_prose = rules.splitter is not None and job.split_sentences is not False
     file = Path(job.file)
@@ -101,7 +101,7 @@ def parse_blocks(
 
 
 def _checked_rules(job: ParseJob) -> TextRules:
-    """How the model reads text; the model and what it can do are checked here, before a cluster is started."""
+    """The text rules of the model; checks the model and its capabilities before a cluster is started."""
     parser = load_several(job.models, "cpu")
     parser.analyse_many([], job.decoder, 0, job.max_length, job.branching, job.heads)
     return parser.text_rules
@@ -110,7 +110,7 @@ def _checked_rules(job: ParseJob) -> TextRules:
 def _completed(
     job: ParseJob, file: CutFile, rules: TextRules, splits_prose: bool, place: Place
 ) -> tuple[ParseJob, bool]:
-    """With the columns that all parts of a Parquet file must have, and whether sentences are numbered at the end."""
+    """The job with the columns that all parts of a Parquet file must have, and whether sentences are numbered later."""
     reader = block_reader(job, rules, lambda *_: None)
     check_columns(Path(job.file), job.kind, job.columns or Columns())
     if job.format != "parquet":

@@ -1,8 +1,8 @@
 """A result in parts, one for each block of the input, in a folder that many workers write to.
 
-A part is finished when its record is there, which is written after it. Both are written whole or not at all, so a
-worker can be killed at any time. A record names the run it belongs to: parts of another model, other settings or
-another input are never taken for those of this one.
+A part is finished when its record exists, which is written after it. Both are written completely or not at all, so a
+worker can be killed at any time. A record names its run, so parts of another model, other settings or another input
+are never mistaken for parts of this run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Parts:
 
     @classmethod
     def of_run(cls, folder: Path, suffix: str, count: int, made_with: dict[str, Any]) -> Parts:
-        """Those of a run that was made with all this."""
+        """The parts of a run with this model, input and options."""
         return cls(folder, suffix, count, hashlib.sha256(json.dumps([count, made_with]).encode()).hexdigest())
 
     def begin(self, made_with: dict[str, Any], overwrite: bool) -> None:
@@ -50,16 +50,16 @@ class Parts:
             check_made_with(then if isinstance(then, dict) else {}, made_with, self.folder)
         manifest = {"format": FORMAT, "complete": False, "blocks": self.count, "made_with": made_with}
         write_json(self.folder / MANIFEST, manifest)
-        for tries in self.folder.glob("part-*.tries"):  # those of workers that were stopped
+        for tries in self.folder.glob("part-*.tries"):  # left by workers that were stopped
             tries.unlink(missing_ok=True)
 
     def complete(self) -> None:
-        """Say that all parts are there, where they stay as they are."""
+        """Record that all parts exist, if they are kept as they are."""
         manifest = read_made_with(self.folder / MANIFEST, self.folder)
         write_json(self.folder / MANIFEST, {**manifest, "complete": True})
 
     def part(self, number: int) -> Path:
-        """Where a part is, or will be."""
+        """The path of a part, which may not exist yet."""
         return self.folder / f"part-{number:05}{self.suffix}"
 
     def _record_file(self, number: int) -> Path:
@@ -69,7 +69,7 @@ class Parts:
         return self.folder / f"part-{number:05}.tries"
 
     def write(self, number: int, data: bytes, facts: dict[str, Any]) -> dict[str, Any]:
-        """A part and its record, which has these facts."""
+        """Write a part, and its record with these facts."""
         write_atomically(self.part(number), data)
         record = {"run": self.run, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest(), **facts}
         write_json(self._record_file(number), record)
@@ -77,7 +77,7 @@ class Parts:
         return record
 
     def count_try(self, number: int) -> int:
-        """Say that a worker begins a part; returns how many began it in this run and did not finish it."""
+        """Record that a worker begins a part; returns how many have begun it in this run without finishing it."""
         try:
             before = int(self._tries_file(number).read_bytes())
         except (OSError, ValueError):
@@ -86,7 +86,7 @@ class Parts:
         return before
 
     def record(self, number: int) -> dict[str, Any] | None:
-        """What is known of a finished part; None if it is not finished."""
+        """The record of a finished part; None if it is not finished."""
         try:
             found = json.loads(self._record_file(number).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -98,7 +98,7 @@ class Parts:
         return [number for number in range(self.count) if self.record(number) is None]
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Of all parts, in order."""
+        """The records of all parts, in order."""
         for number in range(self.count):
             record = self.record(number)
             if record is None:
@@ -106,7 +106,7 @@ class Parts:
             yield record
 
     def checked(self) -> Iterator[bytes]:
-        """The content of all parts in order; a damaged one loses its record, so that it is made again."""
+        """The contents of all parts in order; the record of a damaged part is removed, so it will be parsed again."""
         for number, record in enumerate(self.records()):
             try:
                 data = self.part(number).read_bytes()
@@ -118,9 +118,9 @@ class Parts:
             yield data
 
     def write_bad_rows(self, path: Path) -> int:
-        """A line of JSON for each row that could not be read, if there are any; returns their number.
+        """Write a line of JSON for each row that could not be read; returns their number.
 
-        A file from an earlier run is emptied if there are none.
+        If there are none, no file is created, and the file of an earlier run is emptied.
         """
         found = [row for record in self.records() for row in record["bad_rows"]]
         if found or path.exists():
@@ -130,7 +130,7 @@ class Parts:
         return len(found)
 
     def remove(self) -> None:
-        """Remove what this run or an earlier one wrote, and nothing else."""
+        """Remove the files that this run or an earlier one wrote, and no others."""
         ours = {path.name for path in self.folder.iterdir() if _OURS.fullmatch(path.name)}
         self.remove_unfinished()
         for name in ours:
@@ -139,7 +139,7 @@ class Parts:
                 path.unlink(missing_ok=True)
 
     def remove_unfinished(self) -> None:
-        """Remove what killed workers left."""
+        """Remove the files that killed workers left."""
         remove_unfinished(self.folder, _OurNames())
 
     def _damaged(self, number: int) -> RamifyError:
@@ -147,7 +147,7 @@ class Parts:
 
 
 class _OurNames:
-    """All names of files that are written here."""
+    """The names of all files that are written here."""
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and _OURS.fullmatch(name) is not None

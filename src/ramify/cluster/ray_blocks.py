@@ -30,18 +30,18 @@ class Workers:
     """Number and size of the workers."""
 
     count: int | None = None
-    """None for as many as there are cores or GPUs for"""
+    """None: as many as the cores or GPUs allow"""
     cpus: int = 1
     gpus: float = 0.0
     """May be a fraction, so that several workers share one"""
 
     def number(self, ray: Any, blocks: int) -> int:
-        """How many to start: no more than there are blocks."""
+        """The number of workers to start, at most one per block."""
         there = ray.cluster_resources()
         most = there.get("CPU", 0) // self.cpus
         if self.gpus:
             most = min(most, there.get("GPU", 0) // self.gpus)
-        if most < 1:  # Ray would wait for a machine that has them
+        if most < 1:  # Ray would wait for a machine with enough of them
             raise RamifyError(
                 f"The cluster has no room for a worker with {self.cpus} CPUs and {self.gpus:g} GPUs; lower "
                 "--cpus-per-worker or --gpus-per-worker, or add machines."
@@ -64,7 +64,7 @@ def _parse_on_ray(
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    # An actor that died is started again by default, and its block is given out again.
+    # By default, Ray restarts an actor that died, and hands out its block again.
     numbers = [asdict(block) for block in blocks]
     dataset = ray.data.from_items(numbers, override_num_blocks=len(numbers)).map(
         _RayWorker,
@@ -73,7 +73,7 @@ def _parse_on_ray(
         num_cpus=workers.cpus,
         num_gpus=workers.gpus,
     )
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what goes wrong is raised too, and reported below
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # errors are also raised, and reported below
     try:
         for row in dataset.iter_rows():
             if row["error"]:
@@ -84,7 +84,7 @@ def _parse_on_ray(
 
 
 def _of_workers(message: str, folder: Path) -> RamifyError:
-    """What to do about an error of Ray, whose message may contain a traceback."""
+    """A user error for an error of Ray, whose message may contain a traceback."""
     first, last = message.partition("\n")[0], message.rpartition("\n")[2].strip()
     if "creation task" in first:  # before a worker has loaded its model
         return RamifyError(

@@ -14,13 +14,13 @@ from typing import Any
 from ramify.errors import RamifyError
 
 OBJECT_STORE = 200 * 2**20
-"""Bytes of shared memory for a Ray started here; what passes through it are numbers of blocks and events"""
+"""Bytes of shared memory for a Ray started here; only block numbers and events pass through it"""
 CONNECT_SECONDS = 20.0
 _QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to anybody
-    "RAY_BACKEND_LOG_LEVEL": "fatal",  # else Ray Data's restarts of actors are reported as errors
+    "RAY_USAGE_STATS_ENABLED": "0",  # no usage statistics are sent
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # otherwise Ray Data's restarts of actors are logged as errors
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's future default, without a warning
-    "RAY_NUM_REDIS_GET_RETRIES": "2",  # at a port of another program, Ray's 20 attempts take a quarter of an hour
+    "RAY_NUM_REDIS_GET_RETRIES": "2",  # if another program uses the port, Ray's 20 attempts take a quarter of an hour
 }
 
 
@@ -40,7 +40,7 @@ def import_ray() -> Any:
 def ray_session(address: str | None) -> Iterator[Any]:
     """Ray, connected to the cluster at `address`, or to a new one on this machine with all its cores.
 
-    `RAY_ADDRESS` is used if no address is given. A connection that is there already is used and stays.
+    `RAY_ADDRESS` is used if no address is given. An existing connection is used and stays open.
     """
     ray = import_ray()
     if ray.is_initialized():
@@ -53,10 +53,10 @@ def ray_session(address: str | None) -> Iterator[Any]:
         _check_reachable(chosen)
         with _without_stderr():
             ray.init(chosen, log_to_driver=False, logging_level=logging.ERROR, **local)
-    except Exception as error:  # Ray raises plain ones too, such as for a start that takes too long
+    except Exception as error:  # Ray also raises plain exceptions, for example if it takes too long to start
         raise _unreachable(chosen, address is None, error) from error
     finally:
-        for number, handler in handlers.items():  # which Ray replaces
+        for number, handler in handlers.items():  # Ray replaces them
             signal.signal(number, handler)
     try:
         yield ray
@@ -65,7 +65,7 @@ def ray_session(address: str | None) -> Iterator[Any]:
 
 
 def _unreachable(address: str, from_environment: bool, error: Exception) -> RamifyError:
-    """What to do about it; what Ray itself advises is about options that `ramify` does not have."""
+    """The error with advice; Ray's own advice is about options that `ramify` does not have."""
     reason = str(error).strip().partition("\n")[0].partition(". ")[0]
     if address == "local":
         return RamifyError(f"Ray cannot be started on this machine ({reason}); use --engine local.")
@@ -82,7 +82,7 @@ def _unreachable(address: str, from_environment: bool, error: Exception) -> Rami
 
 
 def _check_reachable(address: str) -> None:
-    """Ray itself would try for many minutes."""
+    """Check that the address answers; Ray would try for many minutes."""
     host, _, port = address.rpartition(":")
     if host and port.isdigit() and "/" not in host:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
@@ -90,7 +90,7 @@ def _check_reachable(address: str) -> None:
 
 @contextmanager
 def _without_stderr() -> Iterator[None]:
-    """Ray's C++ part prints at its start that it will print little; what goes wrong is raised as an exception."""
+    """Hide what Ray's C++ part prints when it starts; errors are raised as exceptions."""
     sys.stderr.flush()
     kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

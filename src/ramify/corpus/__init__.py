@@ -1,1 +1,1 @@
-"""Text and trees: reading, cleaning, the vocabulary and the built-in corpus. No torch here."""
+"""Text and trees: reading, cleaning, the vocabulary and the built-in corpus. Does not import torch."""

@@ -24,7 +24,7 @@ from ramify.errors import RamifyError
 
 @dataclass(frozen=True)
 class Block:
-    """Some neighbouring rows of a file: lines of text, lines of JSON, or rows of Parquet."""
+    """Consecutive rows of a file: lines of text, lines of JSON, or rows of Parquet."""
 
     number: int
     """Counted from 0"""
@@ -32,32 +32,32 @@ class Block:
     """Number of the first row, counted from 1"""
     rows: int
     sentences_before: int
-    """In the earlier blocks, if every row is one sentence"""
+    """Number of sentences in the earlier blocks, if every row is one sentence"""
     begin: int = 0
-    """Where its lines begin in the file, in bytes"""
+    """Offset of its first line in the file, in bytes"""
     end: int = 0
     sha256: str = ""
-    """Of its lines; of Parquet, of the whole file"""
+    """Checksum of its lines or, for Parquet, of the whole file"""
 
 
 @dataclass(frozen=True)
 class CutFile:
-    """A file and its blocks; where they end depends on the file and their size alone."""
+    """A file and its blocks, whose ends depend only on the file and the block size."""
 
     kind: KnownKind
     blocks: list[Block]
 
     @property
     def checksum(self) -> str:
-        """Of all that was read."""
+        """Checksum of the whole input."""
         return hashlib.sha256("".join(block.sha256 for block in self.blocks).encode()).hexdigest()
 
 
 def cut(file: Path, kind: Kind, size: int, splits_prose: bool, on_bytes: Callable[[int], None]) -> CutFile:
-    """Blocks of `size` rows, the last one shorter; there is always one.
+    """Cut a file into blocks of `size` rows; the last one may be shorter, and there is at least one.
 
-    Lines of JSON that are blank are not counted. Prose that is split into sentences is cut after blank lines only, so
-    that no sentence is cut.
+    Blank lines of JSON are not counted. Prose that is split into sentences is cut only at blank lines, so no sentence
+    is divided.
     """
     if file == STANDARD_INPUT or not file.is_file():
         raise RamifyError(f"{file}: cannot be read in blocks; give a regular file, or use the local engine.")
@@ -97,7 +97,7 @@ def _cut_lines(lines: Iterable[bytes], size: int, skips_blank: bool, in_paragrap
 
 
 def _is_blank(line: bytes) -> bool:
-    """Also where white space is not ASCII."""
+    """Whether a line is blank, including white space that is not ASCII."""
     return not line.strip() or not (line.isascii() or line.decode(errors="replace").strip())
 
 
@@ -115,7 +115,7 @@ def _checksum(file: Path, on_bytes: Callable[[int], None]) -> str:
 
 
 def check_columns(file: Path, kind: KnownKind, columns: Columns) -> None:
-    """Refuse a table without these columns, by the first row that can be read."""
+    """Refuse a table without these columns, judged by the first readable row."""
     if kind == "parquet":
         next(parquet_cells(file, str(file), columns), None)
     if kind != "jsonl":
@@ -189,7 +189,7 @@ class BlockReader(SentenceStream):
         return io.BytesIO(data).readlines()
 
     def _tolerant(self, rows: Sequence[bytes] | Sequence[Cell], first_row: int) -> Iterator[Sentence]:
-        """The sentences of some rows; where one of them is bad, those of each half."""
+        """The sentences of some rows; if one of the rows is bad, each half is read separately."""
         before, self.rows = self.rows, RowCount()
         try:
             found = list(map(_with_valid_constraints, self._of_block(rows, first_row)))
@@ -216,7 +216,7 @@ class BlockReader(SentenceStream):
         return json_cells(texts, self.source, self._read_columns, first_row, is_first=False)
 
     def _without_text(self, row: bytes | Cell, number: int) -> Sentence:
-        """What stands for a bad row: its other columns, if they can be read."""
+        """The substitute for a bad row: an empty sentence with the other columns, if they can be read."""
         where = f"{self.source}, line {number}"
         if isinstance(row, bytes) and self._known == "text":
             return Sentence("", (), (), where)

@@ -2,8 +2,8 @@
 
 How a bracket is read:
 
-- The first word after `(` is its label, unless a bracket follows at once: then the label is empty.
-- A bracket with one word and nothing else is a leaf: the label is the word's tag, and no constituent.
+- The first word after `(` is its label. If another bracket follows directly, the label is empty.
+- A bracket that contains only one word is a leaf: its label is the tag of the word, and it is not a constituent.
 - Every other bracket is a constituent. A word directly in it, as in `(NP the dog)` or `(NP the (NN dog))`,
   has no tag and gets `_`.
 - The outermost bracket of a tree is not a constituent if its label is empty, `TOP`, `ROOT` or `VROOT`.
@@ -23,7 +23,7 @@ from ramify.errors import RamifyError, shortened
 
 OUTERMOST_LABELS = frozenset({"", ROOT, "ROOT", "VROOT"})
 
-# A whole leaf `(TAG word)` is one token wherever it stands on one line: half the time of reading is saved.
+# A whole leaf `(TAG word)` on one line is one token, which halves the time of reading.
 _TOKEN = re.compile(r"\(([^\s()]+)[ \t]+([^\s()]+)\)|([()]|[^\s()]+)", re.ASCII)
 _UNWRITABLE = re.compile(r"[\s\0]", re.ASCII)
 _SPECIAL = re.compile(r"[\s\0()]", re.ASCII)
@@ -77,7 +77,7 @@ class _TreeBuilder:
             self.add_leaf(UNTAGGED, word)
 
     def close(self) -> bool:
-        """Close the innermost bracket; whether it held a word."""
+        """Close the innermost bracket; returns whether it contained a word."""
         if self.undecided:
             self.undecided = False
             if self.word is None:
@@ -103,10 +103,10 @@ class _TreeBuilder:
 
 
 def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Iterator[Parse]:
-    """Every tree of `lines` in order: several on a line, or one over several lines.
+    """All trees of `lines` in order. A line can have several trees, and a tree several lines.
 
-    `source` and the line, counted from `first_line`, name what is wrong: an unbalanced bracket, one without
-    words, a word outside all brackets.
+    Errors (an unbalanced bracket, a bracket without words, a word outside all brackets) name `source` and the line,
+    counted from `first_line`.
     """
     tree: _TreeBuilder | None = None
     for line_number, line in enumerate(lines, start=first_line):
@@ -148,7 +148,7 @@ def read_brackets(lines: Iterable[str], source: str, first_line: int = 1) -> Ite
 
 
 def write_brackets(parse: Parse, root: str = ROOT) -> str:
-    """`parse` on one line inside `(TOP ...)`, parentheses as -LRB- and -RRB-; without words an empty line."""
+    """`parse` on one line inside `(TOP ...)`, with parentheses as -LRB- and -RRB-; an empty line if it has no words."""
     if not parse.words:
         return ""
     if _is_plain(parse):
@@ -170,13 +170,13 @@ def write_brackets(parse: Parse, root: str = ROOT) -> str:
 
 
 def _is_plain(parse: Parse) -> bool:
-    """Whether nothing in it has to be escaped, refused or named."""
+    """Whether all words, tags and labels can be written as they are."""
     parts = (*parse.words, *parse.tags, *parse.labels)
     return all(parts) and _SPECIAL.search("".join(parts)) is None
 
 
 def _plain_brackets(parse: Parse, root: str) -> str:
-    """The same, where words, tags and labels are written as they are: three times as fast."""
+    """`write_brackets` if words, tags and labels can be written as they are: three times as fast."""
     before, after = [""] * len(parse), [""] * (len(parse) + 1)
     for (start, end), label in zip(parse.spans.tolist(), parse.labels, strict=True):
         before[start] += f" ({label}"

@@ -1,8 +1,9 @@
-"""Where punctuation stood between the words of a sentence, and which spans of words cross it.
+"""The places of punctuation between the words of a sentence, and the spans of words that cross punctuation.
 
-Punctuation separates phrases. A constituent with a mark inside mostly begins and ends at marks, or at an end of the
-sentence. Of the constituents in the dev sets of fr-sequoia and en-craft, 9 and 16 per cent contain a mark and do not;
-of the spans of random trees, 23 and 25 per cent, and of right-branching trees, 46 and 55 per cent.
+Punctuation separates phrases. A constituent that contains a mark mostly also begins and ends at marks, or at an end of
+the sentence; if it does not, it crosses punctuation. In the dev sets of fr-sequoia and en-craft, 9 and 16 per cent of
+the constituents cross punctuation, compared with 23 and 25 per cent of the spans of random trees, and 46 and 55 per
+cent of those of right-branching trees.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _TRACE_TAG = "-NONE-"
 
 
 def phrase_breaks(words: Iterable[str], tags: Iterable[str], keep: Iterable[bool]) -> tuple[int, ...]:
-    """The places between kept words at which punctuation is removed, each as the number of kept words before it.
+    """The places between words at which punctuation is removed, each as the number of words before it.
 
-    Traces, currency signs and the like leave no break, and neither do marks that join the parts of a word.
+    Traces, currency signs and marks that join the parts of a word do not count as breaks.
     """
     breaks, kept = [], 0
     for word, tag, is_kept in zip(words, tags, keep, strict=True):

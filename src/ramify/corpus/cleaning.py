@@ -1,4 +1,4 @@
-"""Which leaves of a treebank are words, and how a word is normalised."""
+"""The rule for words of a treebank, and the normal form of words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PTB_LATER_TAGS = frozenset(["HYPH", "AFX", "ADD", "NFP", "GW", "XX", "NML"])
 _PTB_TAGS = PTB_WORD_TAGS | BRACKET_WORDS | _PTB_PUNCTUATION_TAGS | _PTB_LATER_TAGS | {_TRACE_TAG}
 
 _NEARLY_ALL = 0.99
-# Two leaves in a whole treebank do not show what a tag stands for.
+# A tag that is this rare is not judged: two leaves in a whole treebank do not show what a tag stands for.
 _TOO_RARE = 1 / 20_000
 
 NormalForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
@@ -73,7 +73,7 @@ class WordRule:
         return " ".join(sorted(self.removed)) or "none"
 
     def word_mask(self, tags: Iterable[str]) -> list[bool]:
-        """For each leaf, by its tag, whether it is a word."""
+        """For each leaf, whether it is a word according to its tag."""
         if self.ptb:
             return [tag in PTB_WORD_TAGS for tag in tags]
         removed = self.removed
@@ -81,7 +81,7 @@ class WordRule:
 
 
 def warn_about_absent_tags(rule: WordRule, parses: Iterable[Parse], source: str) -> None:
-    """Warn about tags to remove that no leaf has: they may be misspelt."""
+    """Warn about tags to remove that do not occur: they may be misspelt."""
     absent = rule.removed.difference(*(parse.tags for parse in parses))
     if absent:
         warnings.warn(
@@ -96,12 +96,12 @@ ALL_WORDS = WordRule()
 
 
 def guess_word_rule(parses: Iterable[Parse]) -> WordRule:
-    """The rule that suits a treebank, judged by its tags and by what is tagged with them.
+    """The rule that suits a treebank, judged by its tags and their leaves.
 
-    `ptb` where nearly all leaves have tags of the Penn Treebank. Elsewhere traces go, and so does every tag
-    nearly all of whose leaves are made of punctuation and symbols alone, unless most of them hold no
-    punctuation: a circle or a plus sign is read aloud, so a tag for symbols is one for words, as it is in the
-    Penn Treebank. A tag on fewer than one leaf in 20,000 is left alone, as are words without a tag.
+    The rule is `ptb` if nearly all leaves have tags of the Penn Treebank. Otherwise it removes traces, and every tag
+    nearly all of whose leaves consist only of punctuation and symbols, unless most of these contain no punctuation: a
+    circle or a plus sign is read aloud, so a tag for symbols counts as a tag for words, as in the Penn Treebank. Tags
+    on fewer than one leaf in 20,000 are kept, and so are words without a tag.
     """
     leaves = Counter(chain.from_iterable(zip(parse.tags, parse.words, strict=True) for parse in parses))
     tokens, symbols, punctuation = Counter[str](), Counter[str](), Counter[str]()
@@ -126,7 +126,7 @@ def guess_word_rule(parses: Iterable[Parse]) -> WordRule:
 
 
 def has_no_letters(word: str) -> bool:
-    """Whether a token is made of punctuation and symbols alone."""
+    """Whether a token consists only of punctuation and symbols."""
     return _kinds_of_characters(word) <= {"P", "S"}
 
 
@@ -136,12 +136,12 @@ def _kinds_of_characters(word: str) -> set[str]:
 
 
 def remove_non_words(parse: Parse, rule: WordRule) -> Parse:
-    """`parse` without the leaves that are not words, and without constituents that held nothing else."""
+    """`parse` without the leaves that are not words, and without constituents that contained only such leaves."""
     return keep_leaves(parse, rule.word_mask(parse.tags))
 
 
 def keep_leaves(parse: Parse, keep: Sequence[bool]) -> Parse:
-    """`parse` with the leaves that `keep` is true of, and the constituents that still hold any."""
+    """`parse` with only the leaves for which `keep` is true, and the constituents that contain any of these."""
     if all(keep):
         return parse
     kept_before = np.zeros(len(keep) + 1, dtype=np.int32)
@@ -159,7 +159,7 @@ def keep_leaves(parse: Parse, keep: Sequence[bool]) -> Parse:
 def normalise(word: str, form: NormalForm = "NFC") -> str:
     """`word` in a Unicode normal form, lower-cased, every number in it (`1,234.5`) replaced with `N`.
 
-    Not to be repeated: the `N` of a normalised word would be lower-cased.
+    Do not apply it twice: the `N` of a normalised word would be lower-cased.
     """
     if word.isascii():
         return replace_numbers(word.lower())

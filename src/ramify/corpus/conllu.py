@@ -4,11 +4,11 @@ How a line is read:
 
 - A line with a number as ID is a syntactic word. These words are the tokens: of the French `2-3 du`, `2 de`, `3 le` the
   tokens are `de` and `le`, because only syntactic words have heads.
-- A range such as `2-3` says how the words 2 to 3 are written; an empty node such as `8.1` stands for a word that is not
-  there. Both are checked and then left out.
+- A range such as `2-3` says how the words 2 to 3 are written; an empty node such as `8.1` stands for an omitted word.
+  Both are checked and then left out.
 - White space inside a FORM, as in `10 000`, becomes a no-break space: trees and vocabularies separate words by spaces.
 
-Words alone need no heads, so that the HEAD column is checked only by `ConlluSentence.head_numbers`.
+Only scoring needs heads, so only `ConlluSentence.head_numbers` checks the HEAD column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ramify.errors import RamifyError, RamifyWarning, shortened
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 UNSPECIFIED = "_"
-"""What a column holds that says nothing"""
+"""The content of an empty column"""
 CONSTITUENCY = "# constituency = "
 """The comment in which Stanza keeps the constituents of a sentence"""
 _ROOT = "ROOT"
@@ -42,7 +42,7 @@ _NAMES_COLUMNS = re.compile(r"#\s*global\.columns\s*=(.*)")
 
 @dataclass(frozen=True)
 class ConlluSentence:
-    """The syntactic words of a sentence; HEAD as it was written."""
+    """The syntactic words of a sentence, with HEAD as it is written."""
 
     forms: tuple[str, ...]
     upos: tuple[str, ...]
@@ -50,7 +50,7 @@ class ConlluSentence:
     comments: tuple[str, ...]
     source: str
     lines: tuple[int, ...]
-    """Of each word, counted from 1"""
+    """Line number of each word, counted from 1"""
 
     @property
     def where(self) -> str:
@@ -58,7 +58,7 @@ class ConlluSentence:
         return f"{self.source}, line {self.lines[0]}"
 
     def with_words(self, punctuation: Punctuation) -> Sentence:
-        """UPOS decides which tokens are words; without UPOS, or if punctuation is kept, the rule for text does."""
+        """The sentence. UPOS decides which tokens are words; without UPOS, or if punctuation is kept, `punctuation`."""
         is_word = [
             form not in punctuation if punctuation.keep or upos == UNSPECIFIED else upos != PUNCTUATION_TAG
             for form, upos in zip(self.forms, self.upos, strict=True)
@@ -66,7 +66,7 @@ class ConlluSentence:
         return Sentence.from_tokens(self.forms, is_word, self.where)
 
     def head_numbers(self) -> tuple[int, ...]:
-        """The head of each word, 0 for the root, checked: one root, from which every word can be reached."""
+        """The head of each word, 0 for the root; checks that there is one root, from which every word is reachable."""
         heads = tuple(self._head(place) for place in range(len(self.heads)))
         roots = [place for place, head in enumerate(heads) if head == 0]
         if len(roots) > 1:
@@ -116,7 +116,7 @@ class ConlluSentence:
 
 
 def _cycle(heads: Sequence[int]) -> list[int]:
-    """The places of words that are each other's heads in turn, the first of them first; empty if there are none."""
+    """The places of words whose heads form a cycle, beginning with the first of them; empty if there is no cycle."""
     reaches_root = [False] * len(heads)
     for start in range(len(heads)):
         path: dict[int, None] = {}
@@ -213,7 +213,7 @@ class _Builder:
         self.empty_nodes = count
 
     def finish(self) -> Iterator[ConlluSentence]:
-        """The sentence, if there is one; comments may stand alone unless they belong to a sentence."""
+        """The sentence, if there is one; a block of comments without a sentence is allowed."""
         if not self.forms:
             if self.range_line or self.empty_nodes or any(map(_NAMES_A_SENTENCE.match, self.comments)):
                 raise RamifyError(
@@ -244,7 +244,7 @@ class _Builder:
 def read_conllu(lines: Iterable[str], source: str) -> Iterator[ConlluSentence]:
     """Every sentence in order; an error names the file and the line.
 
-    A file that ends without a blank line may have been cut off: its last sentence is read, with a warning.
+    A file that ends without a blank line may be truncated, so its last sentence is read with a warning.
     """
     sentence, number = _Builder(source, 1), 0
     for number, line in enumerate(lines, start=1):
@@ -276,7 +276,7 @@ def _check_columns(comment: str, where: str) -> None:
 
 
 def write_conllu(sentence: Sentence, tags: Sequence[str], tree: Parse, heads: Sequence[int] | None) -> str:
-    """A sentence with a line for each token and a line end after the last; without tokens an empty string.
+    """A sentence with a line for each token and a line end after the last; an empty string if it has no tokens.
 
     The tags of words are XPOS; UPOS says which tokens are punctuation. Relations have no names: `root`, `punct` for
     punctuation and `dep`, or `_` without heads. The tree is a comment.

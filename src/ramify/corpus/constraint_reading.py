@@ -29,12 +29,12 @@ _ESCAPE = "put a backslash before brackets that are part of the text"
 class InlineRules(TextRules):
     """Text with square brackets around words that must be a constituent, and braces around words that must not.
 
-    The brackets are not part of the sentence: it is read as it would be without them. A backslash before one makes it
-    part of the text.
+    The brackets are not part of the sentence, which is read as without them. A bracket after a backslash is part of
+    the text.
     """
 
     plain: TextRules = field(default_factory=TextRules)
-    """How the text without brackets is read"""
+    """Rules for the text without brackets"""
 
     @classmethod
     def of(cls, rules: TextRules) -> InlineRules:
@@ -55,7 +55,7 @@ class InlineRules(TextRules):
 class ConstrainedStream:
     """The sentences of a stream, each with the constraints on its line of a file of JSON lines.
 
-    A line holds `{"must": [[0, 3]], "must_not": [[4, 6]]}`, or `{}`, or nothing. There must be one for each sentence.
+    A line contains `{"must": [[0, 3]], "must_not": [[4, 6]]}` or `{}`, or is blank. Each sentence needs a line.
     """
 
     def __init__(self, stream: SentenceStream, file: Path) -> None:
@@ -121,7 +121,7 @@ def _read_line(line: str, where: str) -> Constraints | None:
 
 
 def _without_brackets(text: str, where: str) -> tuple[str, list[tuple[str, int, int]]]:
-    """The text without its brackets, and for each pair which kind it is and where in that text it opens and closes."""
+    """The text without its brackets, and for each pair its kind and the places where it opens and closes."""
     pieces: list[str] = []
     found: list[tuple[str, int, int]] = []
     open_at: list[tuple[str, int, int]] = []
@@ -154,7 +154,7 @@ def _unbalanced(where: str, sign: str, place: int, wrong: str) -> RamifyError:
 
 
 def _tokens_between(sentence: Sentence, start: int, end: int) -> Span:
-    """The tokens between two places of the text; neither may be inside a token."""
+    """The tokens between two places of the text, neither of which may be inside a token."""
     first = bisect_left(sentence.offsets, start, key=lambda token: token[0])
     last = bisect_right(sentence.offsets, end, key=lambda token: token[1])
     for place in (start, end):

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 
 _MAX_NAMED = 3
-"""How many forbidden spans an error names"""
+"""Maximum number of forbidden spans that an error names"""
 _LONGEST_NAME = 40
-"""Characters of a span's words in an error"""
+"""Maximum length of a span's words in an error, in characters"""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Constraints:
     """Spans (i, j) over the tokens i..j-1 of a sentence; punctuation at the ends of a span does not count."""
 
     must: tuple[Span, ...] = ()
-    """Each is a constituent of the tree"""
+    """All of these are constituents of the tree"""
     must_not: tuple[Span, ...] = ()
-    """None is a constituent of the tree"""
+    """None of these is a constituent of the tree"""
     where: str = field(default="", compare=False)
     """File and line, for errors"""
 
@@ -71,11 +71,11 @@ class Constraints:
 
 
 def forbidden_spans(sentence: Sentence) -> NDArray[np.bool_] | None:
-    """(N+1, N+1) the spans of its N words that no tree may have for its constraints to hold; None without constraints.
+    """(N+1, N+1) the spans of the N words that its constraints forbid; None without constraints.
 
-    Spans that cross one that must be a constituent are forbidden too. That is enough: a binary tree has the largest
-    number of spans of which no two cross, so one that has no span across (i, j) has (i, j) itself. A set of constraints
-    that no binary tree satisfies is an error.
+    All spans that cross a required span are forbidden. This is sufficient: a binary tree has the largest possible
+    number of spans that do not cross each other, so if none of its spans crosses (i, j), it contains (i, j).
+    Constraints that no binary tree satisfies are an error.
     """
     if not sentence.constraints:
         return None
@@ -103,7 +103,7 @@ def forbidden_spans(sentence: Sentence) -> NDArray[np.bool_] | None:
 
 
 def _check_some_tree(words: _Words, forbidden: NDArray[np.bool_], must: list[Span], must_not: list[Span]) -> None:
-    """Refuse constraints that every tree breaks, with the shortest span that must have a tree and cannot."""
+    """Refuse constraints that no tree satisfies; the error names the shortest span that needs a tree and has none."""
     possible = spans_with_trees(forbidden)
     for i, j in sorted({*must, (0, words.count)}, key=lambda span: (span[1] - span[0], span)):
         if possible[i, j]:
@@ -119,7 +119,7 @@ def _check_some_tree(words: _Words, forbidden: NDArray[np.bool_], must: list[Spa
 
 
 def spans_with_trees(forbidden: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(N+1, N+1) the spans over which there is a binary tree without any forbidden span (N+1, N+1)."""
+    """(N+1, N+1) the spans that have a binary tree without any forbidden span (N+1, N+1)."""
     posts = len(forbidden)
     possible = np.eye(posts, k=1, dtype=np.bool_)
     for width in range(2, posts):
@@ -140,10 +140,10 @@ class _Words:
         """Number of words before each token"""
         self.count = self._before[-1]
         self._tokens: dict[Span, Span] = {}
-        """The tokens of each span of words, as they were first given"""
+        """The tokens of each span of words, as first given"""
 
     def spans(self, name: str) -> list[Span]:
-        """Those of `must` or `must_not` over words, each once."""
+        """The spans of `must` or `must_not` over words, without duplicates."""
         tokens = len(self._sentence.is_word)
         found: dict[Span, None] = {}
         for i, j in getattr(self._constraints, name):
@@ -158,7 +158,7 @@ class _Words:
         return list(found)
 
     def name(self, span: Span) -> str:
-        """Such as `'the old man' (tokens 0-3)`."""
+        """A description such as `'the old man' (tokens 0-3)`."""
         place = [number for number, is_word in enumerate(self._sentence.is_word) if is_word]
         i, j = self._tokens.get(span) or (place[span[0]], place[span[1] - 1] + 1)
         text = " ".join(self._sentence.tokens[i:j])
@@ -166,7 +166,7 @@ class _Words:
         return f"{shortened!r} (tokens {i}-{j})"
 
     def clash(self, wrong: str, advice: str) -> RamifyError:
-        """What is wrong with the constraints, and where."""
+        """An error that names the constraints and their place."""
         return _error(self._constraints.where or self._sentence.where, wrong, advice)
 
 

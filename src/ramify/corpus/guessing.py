@@ -21,8 +21,8 @@ _LOOKS_LIKE_TREES = re.compile(
     r"\s*+(?:\([^\s()]++[ \t]++[^\s()]++\)\s*+)*+"
     r"(?P<tree>(?:\((?:\w[^\s()]*+)?+\s*+(?=\())++\([^\s()]++\s++[^()]*+\))"
 )
-# What begins like a tree looks like one with some of these after it: it may end before, in or after a label, in a word,
-# or in or after a tree of a single leaf.
+# A truncated tree followed by one of these looks like a whole tree: it may be cut before, in or after a label, in a
+# word, or in or after a tree of a single leaf.
 _RESTS_OF_TREES = ("((A a)", "(A a)", " a)", ")", ")((A a)", " a)((A a)", "a)((A a)")
 
 # Comments at the beginning of a file, and those that treebanks in CoNLL-U have.
@@ -54,7 +54,7 @@ def guess_kind(data: bytes) -> KnownKind:
 
 
 def is_undecided(data: bytes) -> bool:
-    """Whether the kind of a file that continues after `data` cannot be guessed yet: its first tree or line is cut."""
+    """Whether `data` is too short to guess the kind of a file, because it ends in the first tree or line."""
     head = _head(data)
     if _BEGINS_AN_OBJECT.match(head):
         return "\n" not in head.lstrip()
@@ -62,12 +62,12 @@ def is_undecided(data: bytes) -> bool:
     if match is None:
         return _first_word_is_cut(head) or any(_LOOKS_LIKE_TREES.match(head + rest) for rest in _RESTS_OF_TREES)
     after = _after_tree(head[match.start("tree") :])
-    # What follows on the last line of the tree distinguishes trees from text.
+    # The rest of the tree's last line distinguishes trees from text.
     return after is None or not (after.strip() or "\n" in after)
 
 
 def _looks_like_json(head: str) -> bool:
-    """Whether the first line is an object; of a line that is longer than the head, only its first column is seen."""
+    """Whether the first line is an object; if the line is longer than `data`, only its first column is checked."""
     if not _FIRST_COLUMN.match(head):
         return False
     line, ended, _ = head.lstrip().partition("\n")
@@ -85,12 +85,12 @@ def _looks_like_conllu(head: str) -> bool:
         return len(columns) == 10
     if len(columns) > 6 or _COMMENT_OF_CONLLU.search(comments):
         return True
-    # With spaces where there were tabs.
+    # Tabs may have been replaced by spaces.
     return len(fields) == 10 and bool(_UPOS.fullmatch(fields[3]) and _HEAD_COLUMN.fullmatch(fields[6]))
 
 
 def _first_word_is_cut(head: str) -> bool:
-    """Whether the line after all comments may become a word of CoNLL-U when it is whole."""
+    """Whether the incomplete line after all comments may be the beginning of a word of CoNLL-U."""
     comments, rest = _after_comments(head)
     if "\n" in rest or "\r" in rest:
         return False
@@ -108,7 +108,7 @@ def _head(data: bytes) -> str:
 
 
 def _after_tree(text: str) -> str | None:
-    """What follows the tree that `text` begins with; None if that is not closed."""
+    """The text after the tree with which `text` begins; None if the tree is not closed."""
     depth = 0
     for bracket in re.finditer(r"[()]", text):
         depth += 1 if bracket.group() == "(" else -1

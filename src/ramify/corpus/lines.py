@@ -24,7 +24,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class LineReader:
-    """The lines of a file or a pipe, decompressed if it is gzip, and whether the next one is there yet."""
+    """The lines of a file or a pipe, decompressed if it is gzip, and whether the next one has arrived."""
 
     def __init__(self, raw: FileIO, source: str, on_bytes: Callable[[int], None] = lambda _: None) -> None:
         self._raw, self._source, self._on_bytes = raw, source, on_bytes
@@ -33,7 +33,7 @@ class LineReader:
         # On other systems, select works only for sockets.
         self._may_block = os.name == "posix" and not stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
         self.head = self._read_raw(HEAD)
-        """What was read to look at, before any line is given out"""
+        """Bytes that were read to guess the kind, before any line is returned"""
         if self.head == _GZIP[:1]:
             self.head += self._read_raw(HEAD)
         if self.head.startswith(_GZIP):
@@ -43,11 +43,11 @@ class LineReader:
 
     @property
     def is_compressed(self) -> bool:
-        """Whether the bytes of the file are not those of its lines."""
+        """Whether the file is compressed."""
         return self._gzip is not None
 
     def guessed_kind(self) -> KnownKind:
-        """Trees, CoNLL-U or text; a pipe may have handed over no more than a piece of the first tree or line."""
+        """Trees, CoNLL-U or text; reads on if a pipe has delivered only a part of the first tree or line."""
         while len(self.head) < HEAD and is_undecided(self.head):
             more = self._read(HEAD - len(self.head))
             if not more:
@@ -102,7 +102,7 @@ class LineReader:
 
 
 class _HeadAndRest:
-    """What was read of a file to look at it, and then the rest."""
+    """A stream of the bytes that were already read from a file, and then the rest of the file."""
 
     def __init__(self, head: bytes, read_rest: Callable[[int], bytes]) -> None:
         self._head, self._read_rest = head, read_rest
@@ -142,7 +142,7 @@ def read_text_lines(handle: Iterable[bytes], source: str, first_line: int = 1) -
 
 
 def decode_lines(handle: Iterable[bytes], source: str, first_line: int = 1, encoding: str = "utf-8") -> Iterator[str]:
-    """Lines of text, without a byte order mark; lines that are not in the encoding are named in the error."""
+    """Lines of text, without a byte order mark; an error names a line that is not in the encoding."""
     for number, line in enumerate(handle, start=first_line):
         try:
             text = line.decode(encoding)

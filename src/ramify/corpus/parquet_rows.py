@@ -28,7 +28,7 @@ class ParquetRow(Row):
     """A row of a batch; its values keep the types of the file until they are used."""
 
     batch: Any
-    """pyarrow.RecordBatch with the columns that are carried along"""
+    """pyarrow.RecordBatch with the columns that are copied to the result"""
     index: int
 
     def values(self) -> Mapping[str, Any]:
@@ -44,7 +44,7 @@ def parquet_cells(
     on_bytes: Callable[[int], None] = lambda _: None,
     rows: range | None = None,
 ) -> Iterator[Cell]:
-    """The rows of a file, read in pieces, or only some: `rows` are their numbers, counted from 1."""
+    """The rows of a file, read in pieces. `rows` are the numbers of the rows to read, counted from 1 (None: all)."""
     arrow = pyarrow()
     if not file.is_file():
         raise RamifyError(f"{source}: Parquet is read from its end, so it cannot come from a pipe; give a file.")
@@ -70,7 +70,7 @@ def parquet_cells(
 
 
 def _row_groups(metadata: Any, wanted: range) -> tuple[list[int], int]:
-    """The row groups that hold these rows, and how many rows come before the first of them."""
+    """The row groups that contain these rows, and the number of rows before the first of these groups."""
     groups, before, number = [], 0, 0
     for group in range(metadata.num_row_groups):
         count = metadata.row_group(group).num_rows
@@ -83,7 +83,7 @@ def _row_groups(metadata: Any, wanted: range) -> tuple[list[int], int]:
 
 
 def number_of_rows(file: Path, source: str) -> int:
-    """As the file says at its end."""
+    """The metadata at the end of the file."""
     arrow = pyarrow()
     try:
         return int(arrow.parquet.read_metadata(file).num_rows)

@@ -25,14 +25,14 @@ WORD_SUFFIX = "_word"
 
 
 class _Choice(NamedTuple):
-    """The right sides of one left side, with their running totals of probability."""
+    """The right sides of one left side, with their cumulative probabilities."""
 
     options: Sequence[tuple[str, ...]]
     cumulative: Sequence[float]
 
     def draw(self, rng: np.random.Generator) -> tuple[str, ...]:
         index = bisect_right(self.cumulative, rng.random())
-        return self.options[min(index, len(self.options) - 1)]  # the total may be a hair below one
+        return self.options[min(index, len(self.options) - 1)]  # the total may be slightly below one
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ class BinaryGrammar:
         """The same grammar with separate symbols for words and phrases; `grammar` must be in Chomsky normal form.
 
         A symbol `B` with binary and lexical rules becomes a nonterminal `B` and a preterminal `B_word`, each
-        with its own rules renormalised; a rule that has `B` as a child becomes one rule for each of the two,
-        its probability multiplied by the mass of that part. Of the start symbol only the binary part starts
-        a sentence, for one-word sentences are outside these grammars: the probability of any longer sentence
-        is the one under `grammar` divided by the mass of the start symbol's binary rules. Rules of
-        probability zero, and preterminals that no binary rule uses, are left out. A start symbol that no rule uses
-        may also lead to single symbols, and to nothing else: those then are the start rules.
+        each with renormalised rules; a rule that has `B` as a child becomes one rule for each of the two,
+        its probability multiplied by the mass of that part. Only the binary part of the start symbol starts a
+        sentence, because these grammars have no one-word sentences: the probability of any longer sentence is that
+        under `grammar` divided by the mass of the start symbol's binary rules. Rules of probability zero, and
+        preterminals that no binary rule uses, are left out. If no rule uses the start symbol, all its rules may be
+        unary; these are then the start rules.
         """
         import nltk
 
@@ -116,7 +116,7 @@ class BinaryGrammar:
                 )
 
         def parts(symbol: str) -> list[tuple[str, float]]:
-            """The symbols that stand for `symbol` on a right side, and the share of each."""
+            """The symbols that replace `symbol` on a right side, and the share of each."""
             total = phrase_mass.get(symbol, 0.0) + word_mass.get(symbol, 0.0)
             found = [(symbol, phrase_mass[symbol] / total)] if symbol in phrases else []
             return found + ([(names[symbol], word_mass[symbol] / total)] if symbol in words else [])
@@ -190,12 +190,12 @@ class BinaryGrammar:
             if (parse := self._try_sample(rng, max_length)) is not None:
                 return parse
         raise RamifyError(
-            f"No sentence of at most {max_length} words in {MAX_ATTEMPTS} draws; raise max_length or lower "
-            "the probabilities of the recursive rules."
+            f"None of {MAX_ATTEMPTS} sentences drawn from the grammar has at most {max_length} words; raise "
+            "max_length, or lower the probabilities of recursive rules."
         )
 
     def _try_sample(self, rng: np.random.Generator, max_length: int) -> Parse | None:
-        """One draw from the top, or None as soon as it is bound to exceed `max_length`."""
+        """One top-down draw, or None as soon as it must exceed `max_length`."""
         preterminals = self._preterminal_set
         words: list[str] = []
         tags: list[str] = []
@@ -218,7 +218,7 @@ class BinaryGrammar:
                 labels.append(item)
                 spans.append((len(words), -1))
                 pending += 1
-                if len(words) + pending > max_length:  # every pending symbol yields a word at least
+                if len(words) + pending > max_length:  # every pending symbol yields at least one word
                     return None
         return Parse(tuple(words), tuple(tags), np.array(spans, dtype=np.int32), tuple(labels))
 

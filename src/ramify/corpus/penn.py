@@ -1,8 +1,9 @@
 """Words of plain English as the Penn Treebank divides them: `do n't`, `the dog 's`, `well-known`, `$ 5`.
 
-After the conventions of its tokeniser (MacIntyre 1995), with these differences: every character stays where it is, so
-quotation marks keep their form; typographic quotation marks and apostrophes count as plain ones do; of a final full
-stop, that of `U.S.` stays with its word. Text must be split into sentences: only their last full stop is divided.
+It follows the conventions of the Treebank's tokeniser (MacIntyre 1995), with these differences: characters do not
+change, so quotation marks keep their form; typographic quotation marks and apostrophes are treated like plain ones; the
+final full stop of an abbreviation such as `U.S.` stays with its word. Text must be split into sentences: only the last
+full stop of a sentence is separated.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _CLITIC = re.compile(r"(?<=[\w.])(?:n['’]t|['’](?:s|m|d|re|ve|ll))$", re.IGN
 _DIVIDED = frozenset(["'s", "'m", "'d", "'re", "'ve", "'ll", "'em"])
 """Words that begin with an apostrophe"""
 _TWO_WORDS = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3, "'tis": 2, "'twas": 2}
-"""By their forms the length of the first word"""
+"""The length of the first word, by the form of the whole"""
 _LONGEST = max(map(len, _TWO_WORDS))
 
 
@@ -43,7 +44,7 @@ def penn_tokens(text: str) -> list[tuple[int, int]]:
 
 
 def _divided(text: str, start: int, end: int, last: int) -> list[tuple[int, int]]:
-    """A piece without its quotation marks, its full stop at the end of the sentence, and its clitic."""
+    """Separate quotation marks, the full stop at the end of the sentence, and a clitic from a piece of text."""
     if not any(map(str.isalnum, text[start:end])):
         return [(start, end)]
     before: list[tuple[int, int]] = []
@@ -62,7 +63,7 @@ def _divided(text: str, start: int, end: int, last: int) -> list[tuple[int, int]
 
 
 def _plain(text: str, start: int, end: int) -> str:
-    """A word as tables have it; empty if it is longer than those."""
+    """A word in the form used in the tables; empty if it is longer than all their entries."""
     return text[start:end].lower().replace("’", "'") if end - start <= _LONGEST else ""
 
 
@@ -72,7 +73,7 @@ def _begins_with_apostrophe(text: str, start: int, end: int) -> bool:
 
 
 def _ends_sentence(text: str, start: int, end: int) -> bool:
-    """Whether the last character is a full stop, and not that of U.S., e.g. or an initial."""
+    """Whether the last character is a full stop that does not belong to U.S., e.g. or an initial."""
     if text[end - 1] != ".":
         return False
     has_another = text.rfind(".", start, end - 1) >= 0 and text[end - 2].isalpha()

@@ -1,4 +1,4 @@
-"""Which tokens of a text are punctuation: part of a model, so that its text is always read in the same way."""
+"""The rule that decides which tokens of a text are punctuation. It is saved with the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ramify.corpus.penn import CURRENCY
 from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
-# Unicode counts these as punctuation, but they are read aloud. Further down their full-width and Arabic forms.
+# Unicode counts these as punctuation, but they are read aloud. Their full-width and Arabic forms follow below.
 _WORD_LIKE_SIGNS = frozenset("%‰‱&@#§" + "٪﹪％＆﹠＠＃﹟")
 # Unicode counts these as symbols, but they stand for quotation marks.
 _QUOTATION_SIGNS = frozenset("`´")
@@ -22,7 +22,7 @@ _QUOTATION_SIGNS = frozenset("`´")
 
 @lru_cache(maxsize=1 << 16)
 def unicode_punctuation(token: str) -> bool:
-    """Whether a token is made of punctuation alone; `%`, `&` and the like are words, invisible signs are not."""
+    """Whether a token is only punctuation; `%`, `&` and similar signs are words, invisible characters are not."""
     if token in BRACKET_WORDS:
         return True
     return all(
@@ -38,7 +38,7 @@ def _is_silent(category: str) -> bool:
 
 @dataclass(frozen=True)
 class Punctuation:
-    """Tokens that Unicode calls punctuation, and those of `also`, but never those of `never`; none if `keep`."""
+    """Tokens that are punctuation in Unicode or in `also`, but not in `never`; with `keep`, no token is punctuation."""
 
     also: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
@@ -57,9 +57,9 @@ class Punctuation:
 
     @classmethod
     def from_trees(cls, parses: Iterable[Parse], rule: WordRule) -> Punctuation:
-        """Forms seen only with tags of non-words count as punctuation, forms seen as words never do.
+        """Forms seen only with tags of non-words count as punctuation, and forms seen as words do not.
 
-        A form that the treebank does not have is judged as in text.
+        Other forms are judged as in text.
         """
         leaves = set(chain.from_iterable(zip(parse.tags, parse.words, strict=True) for parse in parses))
         tags = sorted({tag for tag, _ in leaves})
@@ -79,7 +79,7 @@ class Punctuation:
 
     @classmethod
     def from_record(cls, record: Any) -> Punctuation:
-        """What `as_record` gave."""
+        """The rule that `as_record` returned."""
         if record == {"rule": "keep"}:
             return cls(keep=True)
         forms = [record.get(name) for name in ("also", "never")] if isinstance(record, dict) else []

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from ramify.corpus.sentence_splitting import Splitter
 
 AS_IS = TextRules(punctuation=Punctuation(keep=True))
-"""Text whose tokens are all words"""
+"""Reads text in which all tokens are words"""
 SPLITS = ("train", "dev", "test")
 
 TEXT_WORDS = WordRule(removed=frozenset([PUNCTUATION_TAG]))
-"""The words of text and CoNLL-U: what counts as punctuation was settled when they were read."""
+"""The words of text and CoNLL-U, whose punctuation was determined when they were read."""
 CONTENTS: dict[KnownKind, str] = {
     "text": "text",
     "brackets": "trees",
@@ -40,21 +40,21 @@ CONTENTS: dict[KnownKind, str] = {
     "jsonl": "rows of JSON",
     "parquet": "a Parquet table",
 }
-"""What a file of each kind holds, in words"""
+"""The content of each kind of file, in words"""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentences and where they come from."""
+    """Sentences and their source."""
 
     parses: list[Parse]
-    """With gold trees if `has_trees`; else tokens alone: no spans, tags `_` for words and `PUNCT` for the rest."""
+    """Gold trees if `has_trees`, otherwise only tokens: no spans, the tag `_` for words and `PUNCT` for the others"""
     kind: KnownKind
     source: str
     checksum: str
-    """sha256 of the bytes read, after decompression, the files of a folder in order one after another"""
+    """sha256 of the bytes read, after decompression; of a folder, of its files in order"""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """How many lines or sentences were left out, by reason"""
+    """Number of lines or sentences left out, by reason"""
 
     @property
     def has_trees(self) -> bool:
@@ -65,7 +65,7 @@ class Corpus:
         return len(self.parses)
 
     def words_only(self, rule: WordRule) -> Corpus:
-        """Every sentence without the leaves that are not words; sentences of nothing else are dropped.
+        """All sentences without the leaves that are not words; sentences without words are dropped.
 
         A sentence keeps the places where punctuation was removed.
         """
@@ -119,11 +119,11 @@ def read_sentences(
     text_rules: TextRules = AS_IS,
     column: str | None = None,
 ) -> Corpus:
-    """All sentences of a file, or of every file of a folder and its subfolders, hidden ones excepted.
+    """All sentences of a file, or of all files of a folder and its subfolders except hidden ones.
 
-    Of a folder that holds train, dev and test files, `split` says which to read. The kind `auto` takes a file
-    for bracketed trees or CoNLL-U if it begins like one. Blank lines are skipped. `text_rules` say how text is read,
-    and which tokens of CoNLL-U without UPOS are words. `column` is that of JSON lines and Parquet with the text.
+    If a folder has train, dev and test files, `split` says which of them to read. With the kind `auto`, the beginning
+    of a file decides its kind. Blank lines are skipped. `text_rules` say how text is read, and which tokens of CoNLL-U
+    without UPOS are words. `column` is the column of JSON lines or Parquet that contains the text.
     """
     check_kind(kind)
     path = Path(path)
@@ -171,7 +171,7 @@ def read_sentences(
 
 
 def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
-    """All sentences of a file in CoNLL-U, with what is needed for their heads; UPOS decides which tokens are words."""
+    """All sentences of a file in CoNLL-U, with their heads; UPOS decides which tokens are words."""
     file = Path(path)
     checksum = hashlib.sha256()
     with open_input(file) as raw:
@@ -186,7 +186,7 @@ def read_dependencies(path: str | Path) -> tuple[Corpus, list[ConlluSentence]]:
 def learn_splitter(
     path: str | Path, split: str | None = None, kind: Kind = "auto", column: str | None = None
 ) -> Splitter:
-    """Where sentences end, learnt from the prose of a file or folder."""
+    """A sentence splitter, learnt from the prose of a file or folder."""
     from ramify.corpus.sentence_splitting import Splitter  # imports NLTK, which is slow
 
     return Splitter.learnt_from(_text_of(file, kind, column) for file in _files(Path(path), split))
@@ -215,7 +215,7 @@ def _check_column(column: str | None, kind: KnownKind, file: Path) -> None:
 
 
 def guess_file_kind(file: Path) -> KnownKind:
-    """Trees, CoNLL-U or text, guessed from how the file begins."""
+    """Trees, CoNLL-U or text, guessed from the beginning of the file."""
     with open_input(file) as raw:
         return LineReader(raw, str(file)).guessed_kind()
 
@@ -233,17 +233,21 @@ def parse_without_tree(sentence: Sentence) -> Parse:
 
 
 def check_kind(kind: str) -> None:
-    """Refuse a kind of data that is not known."""
+    """Refuse an unknown kind of data."""
     if kind not in get_args(Kind):
         raise RamifyError(f"The kind of data {kind!r} is unknown; choose one of {', '.join(get_args(Kind))}.")
 
 
 def split_paths(folder: str | Path) -> dict[str, Path]:
-    """The files of `folder` named `train`, `dev` (or `valid`) and `test`, whatever their endings."""
+    """The files of `folder` named `train`, `dev` (or `valid`) and `test`, with any extension."""
     if not Path(folder).is_dir():
         raise RamifyError(f"{folder}: does not exist; check the name.")
+    try:
+        files = sorted(Path(folder).iterdir())
+    except OSError as error:
+        raise RamifyError(f"{folder}: cannot be read ({error.strerror}); check its permissions.") from error
     found: dict[str, Path] = {}
-    for file in sorted(Path(folder).iterdir()):
+    for file in files:
         name = file.name.partition(".")[0]
         name = "dev" if name == "valid" else name
         if name not in SPLITS or not file.is_file():

@@ -1,6 +1,6 @@
 """Grammars in NLTK's notation: `S -> NP VP [0.9]`, `N -> 'dog' [0.1]`, the start symbol first.
 
-Several start symbols hang below a new one, `TOP -> NP [0.3]`.
+If there are several start symbols, a new one has rules to each of them, `TOP -> NP [0.3]`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import nltk
 
 _HEADER = "# ramify: "
-"""Begins a first line that describes how the grammar reads text; to NLTK it is a comment"""
+"""Beginning of a first line that describes how the grammar reads text; NLTK treats the line as a comment"""
 LONGEST_HEADER = 1 << 24
 _SYMBOL = re.compile(r"[\w/][\w/^<>-]*")
 
@@ -44,7 +44,7 @@ def to_nltk(grammar: BinaryGrammar) -> nltk.PCFG:
 
 
 def _rules(grammar: BinaryGrammar) -> Iterator[tuple[str, tuple[str, ...], str | None, float]]:
-    """(parent, children, None, p) and (tag, (), word, p), rules of the start symbol first."""
+    """(parent, children, None, p) and (tag, (), word, p), beginning with the rules of the start symbol."""
     binary = list(grammar.binary)
     if len(grammar.start) > 1:
         if ROOT in (*grammar.nonterminals, *grammar.preterminals):
@@ -70,7 +70,7 @@ def write_rules(path: Path, grammar: BinaryGrammar, about: Mapping[str, Any] | N
 
 
 def _decimal(probability: float) -> str:
-    """More digits than float32 has, without an exponent, which NLTK does not read."""
+    """More digits than float32 has, without an exponent, because NLTK cannot read exponents."""
     return np.format_float_positional(probability, precision=10, unique=False, fractional=False, trim="0")
 
 
@@ -89,7 +89,7 @@ def _unreadable(path: Path, error: Exception) -> RamifyError:
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What `write_rules` wrote about the grammar; empty for a file from another source."""
+    """The description that `write_rules` wrote; empty for a file from another source."""
     try:
         with path.open(encoding="utf-8") as handle:
             line = handle.readline(LONGEST_HEADER)
@@ -107,7 +107,7 @@ def read_about(path: Path) -> dict[str, Any]:
 
 
 def read_rules(path: Path) -> BinaryGrammar:
-    """A grammar in Chomsky normal form, but for rules from the start symbol to others, from a text file."""
+    """A grammar from a text file, in Chomsky normal form except for unary rules of the start symbol."""
     import nltk
 
     try:

@@ -23,7 +23,7 @@ PUNCTUATION_TAG = "PUNCT"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`text[i:j]` for each (i, j) of `offsets` is a token; between tokens there is nothing but white space."""
+    """`text[i:j]` is a token for each (i, j) in `offsets`; between tokens there is only white space."""
 
     text: str
     offsets: tuple[tuple[int, int], ...]
@@ -32,14 +32,14 @@ class Sentence:
     where: str = ""
     """File and line, for errors"""
     tree: Parse | None = None
-    """Over all its tokens, if it was read from one"""
+    """Its tree over all tokens, if it was read from one"""
     constraints: Constraints | None = None
     """Spans that must or must not be constituents when it is parsed"""
     row: Row | None = field(default=None, compare=False)
     """The other columns of its row, if it was read from a table"""
 
     def __post_init__(self) -> None:
-        # As in files, so that every tree that is made can be written.
+        # The same checks as for files, so that every tree can be written.
         if "\0" in self.text:
             raise RamifyError(
                 f"{self.where or 'The sentence'}: contains a NUL character, so it is not text; remove it."
@@ -51,7 +51,7 @@ class Sentence:
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """Exactly as they stand in the text."""
+        """The tokens, exactly as in the text."""
         return tuple([self.text[start:end] for start, end in self.offsets])
 
     @property
@@ -61,10 +61,10 @@ class Sentence:
 
     @classmethod
     def from_tokens(cls, tokens: Sequence[str], is_word: Sequence[bool] | None = None, where: str = "") -> Sentence:
-        """A sentence of which only the tokens are known: its text has one space between them."""
+        """A sentence of which only the tokens are known; its text has one space between them."""
         offsets, start = [], 0
         for token in tokens:
-            # Trees know ASCII's white space alone: a separator of other kinds is a leaf like any other.
+            # Trees separate words by ASCII white space only, so other white space is a leaf like any other.
             if not isinstance(token, str) or not token.strip(string.whitespace):
                 raise RamifyError(f"{token!r} is not a token of a sentence; give a string that is not blank.")
             offsets.append((start, start + len(token)))

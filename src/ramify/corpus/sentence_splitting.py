@@ -17,7 +17,7 @@ class _SentenceEnds(PunktLanguageVars):  # type: ignore[misc]
 
 
 class Splitter:
-    """Where sentences end, by what was learnt from a text."""
+    """Splits text into sentences, with parameters learnt from a text."""
 
     def __init__(self, parameters: PunktParameters | None = None) -> None:
         self._parameters = parameters or PunktParameters()
@@ -25,7 +25,7 @@ class Splitter:
 
     @classmethod
     def learnt_from(cls, texts: Iterable[str]) -> Splitter:
-        """Abbreviations, frequent sentence starters and the use of capitals, from raw text."""
+        """Learn abbreviations, frequent sentence starters and the use of capitals from raw text."""
         trainer = PunktTrainer(lang_vars=_SentenceEnds())
         for text in texts:
             trainer.train(text, finalize=False)
@@ -33,7 +33,7 @@ class Splitter:
         return cls(trainer.get_params())
 
     def spans(self, paragraph: str) -> list[tuple[int, int]]:
-        """Start and end of each sentence, white space between them left out."""
+        """Start and end of each sentence, without the white space between sentences."""
         return [(start, end) for start, end in self._punkt.span_tokenize(paragraph) if start < end]
 
     def as_record(self) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Splitter:
 
     @classmethod
     def from_record(cls, record: Any) -> Splitter:
-        """What `as_record` gave."""
+        """The splitter that `as_record` returned."""
         try:
             parameters = PunktParameters()
             parameters.abbrev_types = {_string(form) for form in record["abbreviations"]}

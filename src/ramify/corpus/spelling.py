@@ -1,7 +1,7 @@
-"""How words are spelt: a character model that gives every string a probability.
+"""A character model of spelling, which gives every string a probability.
 
-A word outside the vocabulary is `<unk>` to a grammar. The probability of its spelling, multiplied by that of `<unk>`,
-gives text the same kind of probability whatever the vocabulary, so that vocabularies can be compared.
+For a grammar, a word outside the vocabulary is `<unk>`. If the probability of `<unk>` is multiplied by that of the
+word's spelling, models with different vocabularies can be compared by the probability that they give to a text.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ramify.storage.files import write_atomically
 ORDER = 5
 """A character depends on the four before it."""
 SYMBOLS = 0x110001
-"""All code points of Unicode, and the end of the word."""
+"""Number of code points of Unicode, plus the end of the word."""
 MAX_CHARACTERS = 250_000
 """The model is learnt from word types, the most frequent first, that together have about this many characters."""
 LARGEST_FILE = 12 << 20
-"""No model learnt from that many characters takes more bytes."""
+"""Largest size in bytes of a model learnt from this many characters."""
 
 Counts = dict[str, int]
 
@@ -32,9 +32,9 @@ Counts = dict[str, int]
 class Spelling:
     """Character n-grams with Witten-Bell smoothing (Witten and Bell 1991), down to a uniform distribution.
 
-    `events` counts which character follows a context; an empty string is the end of the word. A context of fewer than
-    four characters is the beginning of a word. The counts of shorter contexts follow from these. Back-off goes from
-    the beginning of a word to the same characters anywhere, and then drops the first character, one at a time.
+    `events` counts the characters that follow a context; an empty string is the end of the word. A context of fewer
+    than four characters is the beginning of a word. The counts of shorter contexts follow from these. The model backs
+    off from the beginning of a word to the same characters anywhere, and then drops one character at a time.
     """
 
     def __init__(self, events: Mapping[str, Mapping[str, int]], symbols: int = SYMBOLS) -> None:
@@ -43,7 +43,7 @@ class Spelling:
 
     @classmethod
     def learnt_from(cls, words: Iterable[str], symbols: int = SYMBOLS) -> Spelling:
-        """From normalised words, each of which counts once."""
+        """A model learnt from normalised words, each of which counts once."""
         events: dict[str, Counts] = {}
         characters = 0
         for word in words:
@@ -56,7 +56,7 @@ class Spelling:
         return cls(events, symbols)
 
     def log_probability(self, word: str) -> float:
-        """Of a normalised word and its end, in nats; finite for every string."""
+        """The log-probability of a normalised word and its end, in nats; finite for every string."""
         return sum(math.log(self.probability(context, following)) for context, following in _contexts(word))
 
     def probability(self, context: str, following: str) -> float:
@@ -72,7 +72,7 @@ class Spelling:
 
     @cached_property
     def _anywhere(self) -> dict[str, Counts]:
-        """What follows a context wherever it stands in a word."""
+        """The counts of characters after a context anywhere in a word."""
         found: dict[str, Counts] = {}
         for context, counts in self._events.items():
             for start in range(len(context) + 1):
@@ -82,14 +82,14 @@ class Spelling:
         return found
 
     def save(self, path: Path) -> None:
-        """As JSON: the same words, the same bytes."""
+        """As JSON; the same words give the same bytes."""
         record = {"order": ORDER, "events": self._events}
         text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         write_atomically(path, text.encode("utf-8", "backslashreplace"))
 
     @classmethod
     def load(cls, path: Path) -> Spelling:
-        """What `save` wrote, checked before it is used."""
+        """The model that `save` wrote, checked before it is used."""
         try:
             if path.stat().st_size > LARGEST_FILE:
                 raise RamifyError(

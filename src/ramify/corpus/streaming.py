@@ -1,4 +1,4 @@
-"""Sentences one after another from a file or a pipe of any length."""
+"""A stream of sentences from a file or a pipe of any length."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from ramify.corpus.text import LONGEST_PARAGRAPH, TextRules
 from ramify.errors import RamifyError
 
 WINDOW = 1024
-"""How many sentences a parser reads ahead, so that sentences of like length share a batch"""
+"""Number of sentences that a parser reads ahead, so that sentences of similar length share a batch"""
 
 
 class Pause:
-    """A place in a stream where no further sentence is ready yet, so earlier results should be delivered."""
+    """Marks a place in a stream where no further sentence has arrived, so earlier results should be delivered."""
 
 
 PAUSE = Pause()
 
 
 class SentenceStream:
-    """The sentences of a file or, for `-`, of standard input, in order; a `PAUSE` where a pipe runs dry.
+    """The sentences of a file or, for `-`, of standard input, in order; a `PAUSE` if no input of a pipe is waiting.
 
-    A blank line of text is a sentence without tokens, so that line n out belongs to line n in, unless prose is
-    split into sentences: as `split_sentences` says or, if that is None, as `text_rules` do. The leaves of trees are
-    tokens; which of them are words `word_rule` says or, where there is none, the rule for text. The trees come along.
-    The tokens of CoNLL-U are its syntactic words, punctuation by UPOS. Of a table, JSON lines or Parquet,
-    `columns` says what is read.
+    A blank line of text is a sentence without tokens, so output line n belongs to input line n, unless prose is split
+    into sentences. `split_sentences` decides this or, if it is None, `text_rules`. The leaves of trees are tokens;
+    `word_rule` says which of them are words or, if it is None, the rule for text. Sentences keep their trees. The
+    tokens of CoNLL-U are its syntactic words, punctuation by UPOS. `columns` are those to read from a table (JSON
+    lines or Parquet).
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SentenceStream:
         self._columns = columns
         self.source = "standard input" if file == STANDARD_INPUT else str(file)
         self.kind: KnownKind | None = None if kind == "auto" else kind
-        """What it holds; with `auto` known from the first sentence on"""
+        """Kind of the input; with `auto`, known after the first sentence was read"""
         self._file, self._kind, self._on_bytes = file, kind, on_bytes
         self._text_rules, self._word_rule, self._split = text_rules, word_rule, split_sentences
 
@@ -122,7 +122,7 @@ class SentenceStream:
         return Sentence.from_tokens(words, self._word_rule.word_mask(tags), where)
 
     def _with_splitter(self, lines: Iterator[str]) -> tuple[TextRules, Iterator[str]]:
-        """A splitter learnt from the beginning of the text, for a model that has none."""
+        """A splitter learnt from the beginning of the text, for a model without one."""
         from ramify.corpus.sentence_splitting import Splitter  # imports NLTK, which is slow
 
         head, size = [], 0

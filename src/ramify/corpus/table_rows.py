@@ -1,4 +1,4 @@
-"""Sentences from the rows of a table: one column holds text or lists of tokens, the others come along."""
+"""Sentences from the rows of a table: one column contains text or lists of tokens, the others are copied."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ramify.errors import RamifyError, shortened
 TABLES = ("jsonl", "parquet")
 """Kinds of input that have columns"""
 TEXT = "text"
-"""The column that is read unless another is named"""
+"""The default column"""
 MAX_NAMED = 5
-"""How many rows or columns a message names"""
+"""Maximum number of rows or columns that a message names"""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are read."""
+    """The columns of a table to read."""
 
     text: str = TEXT
-    """Holds the text of each row, or a list of its tokens"""
+    """Contains the text of each row, or a list of its tokens"""
     keep: tuple[str, ...] | None = None
-    """Those that are carried into the result; None for all others"""
+    """Columns that are copied to the result; None for all others"""
 
     def kept(self, names: Iterable[str]) -> list[str]:
-        """Of the columns of a table those to carry along; the text itself is part of every result."""
+        """The columns of a table to copy; the text itself is part of every result."""
         chosen = None if self.keep is None else set(self.keep)
         return [name for name in names if name != self.text and (chosen is None or name in chosen)]
 
     def check(self, where: str, names: Sequence[str]) -> None:
-        """Refuse a table without these columns, given the names of those it has."""
+        """Refuse a table without these columns, given the names of all its columns."""
         shown = ", ".join(map(shortened, names[:MAX_NAMED])) + (", ..." if names[MAX_NAMED:] else "")
         if self.text not in names:
             raise RamifyError(
@@ -49,7 +49,7 @@ class Columns:
 
 
 class Row(ABC):
-    """The columns of a row that are carried along with its sentences."""
+    """The columns of a row that are copied to the results of its sentences."""
 
     @abstractmethod
     def values(self) -> Mapping[str, Any]:
@@ -58,7 +58,7 @@ class Row(ABC):
 
 @dataclass(frozen=True)
 class PlainRow(Row):
-    """A row whose values are in memory already."""
+    """A row whose values are already in memory."""
 
     columns: Mapping[str, Any]
 
@@ -69,7 +69,7 @@ class PlainRow(Row):
 
 @dataclass(frozen=True)
 class Cell:
-    """What one row holds in the column of the text, and its other columns."""
+    """The content of one row in the column of the text, and its other columns."""
 
     content: Any
     row: Row
@@ -78,13 +78,13 @@ class Cell:
 
 @dataclass
 class RowCount:
-    """Rows without text, which are read as blank lines are: as a sentence without tokens."""
+    """Rows without text, which are read like blank lines: as a sentence without tokens."""
 
     empty: int = 0
     named: list[str] = field(default_factory=list)
 
     def add(self, where: str) -> None:
-        """One more."""
+        """Count one row without text."""
         self.empty += 1
         if len(self.named) < MAX_NAMED:
             self.named.append(where)
@@ -95,14 +95,14 @@ class RowCount:
         self.named = [*self.named, *other.named][:MAX_NAMED]
 
     def lines(self) -> Iterator[str]:
-        """What there is to report."""
+        """Lines to report."""
         if self.empty:
             more = "; ..." if self.empty > len(self.named) else ""
             yield f"Rows without text: {self.empty:,} ({'; '.join(self.named)}{more})."
 
 
 def sentences_from_cells(cells: Iterable[Cell], rules: TextRules, count: RowCount) -> Iterator[Sentence]:
-    """At least one for each row: several where the rules split prose, one without tokens where there is no text."""
+    """At least one sentence per row: several if the rules split prose, one without tokens if there is no text."""
     warned = False
     for cell in cells:
         if cell.content is None:
@@ -148,7 +148,7 @@ def json_cells(
             raise RamifyError(f'{where}: is not JSON; give an object such as {{"text": "..."}} per line.') from error
         if not isinstance(record, dict):
             raise RamifyError(f'{where}: is not an object with columns; give {{"text": "..."}} per line.')
-        # A name that is wrong is missing from the first row already; later rows may lack what is null in them.
+        # A wrong name is already missing in the first row; later rows may lack columns that are null in them.
         if is_first:
             columns.check(where, list(record))
         is_first = False

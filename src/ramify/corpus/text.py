@@ -1,4 +1,4 @@
-"""How the text of a model is read: sentences, tokens, words. Part of the model."""
+"""The rules by which a model reads text: sentences, tokens, words. They are saved with the model."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ LONGEST_PARAGRAPH = 1 << 20
 
 @dataclass(frozen=True)
 class TextRules:
-    """From lines to sentences. Nothing is changed: a sentence holds its text, and where its tokens are in it."""
+    """From lines to sentences. The text is not changed: a sentence has its text and the offsets of its tokens."""
 
     tokenise: str = WHITE_SPACE
     """Code of a language, or `none` for text that has spaces between all tokens"""
     punctuation: Punctuation = field(default_factory=Punctuation)
     normal_form: NormalForm = "NFC"
-    """Of the words as the grammar sees them, not of the tokens that come out again"""
+    """Unicode normal form of the words as the grammar sees them; output tokens do not change"""
     splitter: Splitter | None = None
-    """None where every line is one sentence"""
+    """None if every line is one sentence"""
 
     def __post_init__(self) -> None:
         if self.normal_form not in get_args(NormalForm):
@@ -55,7 +55,7 @@ class TextRules:
     def sentences(
         self, lines: Iterable[str], source: str, expects_no_tree: bool = False, first_line: int = 1
     ) -> Iterator[Sentence]:
-        """All sentences: one a line, blank ones too, or those of each paragraph between blank lines.
+        """All sentences: one per line, including blank lines, or those of each paragraph between blank lines.
 
         With `expects_no_tree` the first line that is a bracketed tree is reported. `first_line` is the number of the
         first of the lines in its file.
@@ -81,7 +81,7 @@ class TextRules:
         return Sentence(text, offsets, tuple([text[i:j] not in self.punctuation for i, j in offsets]), where)
 
     def as_record(self) -> dict[str, Any]:
-        """As JSON values, without the splitter, which is large and has its own file."""
+        """As JSON values, without the splitter, which is large and has a separate file."""
         return {
             "tokenise": self.tokenise,
             "normal_form": self.normal_form,
@@ -91,7 +91,7 @@ class TextRules:
 
     @classmethod
     def from_record(cls, record: Any, splitter: Splitter | None) -> TextRules:
-        """What `as_record` gave."""
+        """The rules that `as_record` returned."""
         if not isinstance(record, dict) or not all(
             isinstance(record.get(name), str) for name in ("tokenise", "normal_form")
         ):
@@ -106,11 +106,11 @@ class CommonTextRules(TextRules):
     """The rules of several parsers for the same text; a sentence in which they find different words is refused."""
 
     others: tuple[TextRules, ...] = ()
-    """Those of the other parsers; the first one's are this object's own"""
+    """The rules of the other parsers; this object has those of the first one"""
 
     @classmethod
     def of(cls, rules: Sequence[TextRules]) -> TextRules:
-        """The rules of several parsers; where all are the same, these."""
+        """The rules of several parsers; if all are the same, plain `TextRules`."""
         first, *others = rules
         different = tuple(dict.fromkeys(replace(each, splitter=None) for each in others))
         different = tuple(each for each in different if each != replace(first, splitter=None))
@@ -146,7 +146,7 @@ class CommonTextRules(TextRules):
 
 
 def split_prose(lines: Iterable[str], splitter: Splitter) -> Iterator[tuple[str, int]]:
-    """Sentences and the numbers of the lines they begin in; a blank line ends a sentence, a line's end does not."""
+    """Sentences and the numbers of their first lines; a blank line ends a sentence, the end of a line does not."""
     gathered, first, size = [], 1, 0
     for number, line in enumerate(lines, start=1):
         blank = not line.strip()
@@ -156,7 +156,7 @@ def split_prose(lines: Iterable[str], splitter: Splitter) -> Iterator[tuple[str,
             continue
         text = "".join(gathered)
         spans = splitter.spans(text)
-        # Not at the end of a paragraph, only of what is held in memory: the last sentence may continue.
+        # This is the end of the text in memory, not of a paragraph, so the last sentence may continue.
         rest = spans.pop()[0] if not blank and len(spans) > 1 else len(text)
         yield from _numbered(text, spans, first)
         gathered, size = [text[rest:]], len(text) - rest

@@ -1,4 +1,4 @@
-"""Words of plain prose, by spaCy's rules for each language or by ours for English; no character is lost."""
+"""Tokenises plain prose with spaCy's rules for each language, or with ours for English; no character is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ramify.errors import RamifyError, RamifyWarning
 Offsets = list[tuple[int, int]]
 
 WHITE_SPACE = "none"
-"""The tokeniser for text that is tokenised already"""
+"""The tokeniser for text that is already tokenised"""
 PENN = "penn"
 """The tokeniser for English as in the Penn Treebank, which needs no other package"""
 
@@ -36,7 +36,7 @@ _HYPHENS = frozenset("-‐‑")
 
 
 def split_at_spaces(text: str) -> Offsets:
-    """The tokens of text that is tokenised already."""
+    """The tokens of text that is already tokenised."""
     offsets, start = [], 0
     for token in text.split():
         start = text.index(token, start)
@@ -46,7 +46,7 @@ def split_at_spaces(text: str) -> Offsets:
 
 
 def check_code(language: str) -> None:
-    """Refuse what does not have the form of a language code; asking spaCy takes a second."""
+    """Refuse a string that does not have the form of a language code, because importing spaCy takes a second."""
     if language not in (WHITE_SPACE, PENN) and not re.fullmatch("[a-z]{2,3}", language):
         raise RamifyError(
             f"no tokeniser is known for {language[:40]!r}; give a language code, such as en, xx for any, or penn."
@@ -55,7 +55,7 @@ def check_code(language: str) -> None:
 
 @cache
 def tokeniser(language: str) -> Callable[[str], Offsets]:
-    """Text to the offsets of its tokens: at white space for `none`, by our rules for `penn`, else by spaCy's."""
+    """A function from text to the offsets of its tokens: white space for `none`, our rules for `penn`, else spaCy's."""
     check_code(language)
     if language == WHITE_SPACE:
         return split_at_spaces
@@ -63,8 +63,8 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
         return penn_tokens
     if language in _LANGUAGES_WITHOUT_SPACES:
         raise RamifyError(
-            f"text in {language!r} has no spaces between words; tokenise it with a segmenter for that language "
-            "first, and leave out tokenise."
+            f"text in {language!r} has no spaces between words; split it into words with a segmenter for that "
+            "language first, and leave out tokenise."
         )
     try:
         import spacy
@@ -81,7 +81,7 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
         ) from error
 
     def tokenise(text: str) -> Offsets:
-        # The zone forgets the words again: without it memory grows with every new word of an endless text.
+        # The memory zone frees the words again: without it, memory would grow with every new word of an endless text.
         with pipeline.memory_zone():
             tokens = [(token.idx, token.idx + len(token)) for token in pipeline.tokenizer(text) if not token.is_space]
         return _with_hyphenated_words(text, tokens)
@@ -90,14 +90,14 @@ def tokeniser(language: str) -> Callable[[str], Offsets]:
 
 
 def _with_hyphenated_words(text: str, tokens: Offsets) -> Offsets:
-    """`well-known` is one word, wherever the tokeniser takes it apart."""
+    """Join words such as `well-known`, which the tokeniser divides at hyphens."""
     joined: Offsets = []
     for start, end in tokens:
         before = joined[-1] if joined else (-1, -1)
         touches = before[1] == start
-        behind_hyphen = touches and text[start].isalnum() and before[1] - before[0] > 1 and text[start - 1] in _HYPHENS
+        after_hyphen = touches and text[start].isalnum() and before[1] - before[0] > 1 and text[start - 1] in _HYPHENS
         is_hyphen = touches and end - start == 1 and text[start] in _HYPHENS and text[start - 1].isalnum()
-        if behind_hyphen or (is_hyphen and text[end : end + 1].isalnum()):
+        if after_hyphen or (is_hyphen and text[end : end + 1].isalnum()):
             joined[-1] = (before[0], end)
         else:
             joined.append((start, end))
@@ -105,9 +105,10 @@ def _with_hyphenated_words(text: str, tokens: Offsets) -> Offsets:
 
 
 def script_without_spaces(tokens: Sequence[str]) -> str | None:
-    """The languages that use no spaces in whose script a sentence is written, if it does not look tokenised.
+    """The languages without spaces in whose script a sentence is written, if it does not look tokenised.
 
-    That is where a token is longer than any word, or longer than most and all there is, or joined with punctuation.
+    It does not if a token is longer than any word, or longer than most words and the only token, or joined with
+    punctuation.
     """
     for token in tokens:
         joined = len(tokens) == 1 or not _PAUSES.isdisjoint(token)
@@ -122,12 +123,12 @@ def script_without_spaces(tokens: Sequence[str]) -> str | None:
 
 
 def warn_about_script(text: str, where: str) -> bool:
-    """Warn if a line is in a script without spaces and not tokenised; whether there was a warning."""
+    """Warn if a line is in a script without spaces and not tokenised; returns whether there was a warning."""
     script = script_without_spaces(text.split())
     if script:
         warnings.warn(
-            f"{where}: this looks like {script} without spaces between words; separate the words by spaces first, with "
-            "a segmenter for that language.",
+            f"{where}: this looks like {script} without spaces between words; split it into words first, with a "
+            "segmenter for that language.",
             RamifyWarning,
             stacklevel=2,
         )
@@ -135,7 +136,7 @@ def warn_about_script(text: str, where: str) -> bool:
 
 
 def warn_about_prose(tokens: Iterable[str], where: str) -> bool:
-    """Warn if a token consists of a word and punctuation; whether there was a warning."""
+    """Warn if a token consists of a word and punctuation; returns whether there was a warning."""
     joined = next((token for token in tokens if len(token) > 2 and token[-1] in ",;?" and token[:-1].isalpha()), None)
     if joined is not None:
         warnings.warn(

@@ -21,10 +21,10 @@ UNTAGGED = "_"
 class Parse:
     """One sentence with its constituents.
 
-    `spans[c] = (i, j)` says that constituent `c`, labelled `labels[c]`, covers `words[i:j]`. Constituents
-    stand in preorder: a parent before its children, left before right, so of two equal spans (a unary chain)
-    the upper one comes first. Preterminals are not constituents: word `i` has tag `tags[i]`. The treebank's
-    outermost bracket is none either, so the constituents may form a forest.
+    `spans[c] = (i, j)` says that constituent `c`, labelled `labels[c]`, covers `words[i:j]`. Constituents are in
+    preorder: a parent before its children, left before right, so of two equal spans (a unary chain) the upper one
+    comes first. Preterminals are not constituents: word `i` has tag `tags[i]`. The treebank's outermost bracket is not
+    a constituent either, so the constituents may form a forest.
     """
 
     words: tuple[str, ...]
@@ -67,7 +67,7 @@ class Parse:
         yield from [None] * len(open_ends)
 
     def to_nltk(self) -> nltk.Tree:
-        """The tree; its root is always `TOP`, as in the brackets that are written."""
+        """The tree; its root is always `TOP`, as in bracketed output."""
         open_nodes = [_node(ROOT, [])]
         for step in self.traverse():
             if step is None:
@@ -99,5 +99,5 @@ def make_parse(
 
 
 def parse_of_words(words: Sequence[str]) -> Parse:
-    """A sentence of which nothing but the words is known."""
+    """A sentence of which only the words are known."""
     return Parse(tuple(words), (UNTAGGED,) * len(words), np.empty((0, 2), dtype=np.int32), ())

@@ -1,4 +1,4 @@
-"""The words a grammar knows, numbered; every other word is `<unk>`, number 0."""
+"""The vocabulary of a grammar: numbered words; every other word is `<unk>`, number 0."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ramify.storage.files import write_atomically
 
 UNKNOWN = "<unk>"
 LONGEST_WORD = 1000
-"""Characters; a longer one is unknown"""
+"""Length of the longest known word, in characters"""
 LONGEST_LINE = 4 * LONGEST_WORD + 1
-"""Bytes of a word in a file, with the end of its line"""
+"""Maximum number of bytes of a word in a file, with its line end"""
 
 
 @dataclass(frozen=True)
 class UnknownCount:
-    """How many words of a text are unknown."""
+    """The number of unknown words in a text."""
 
     words: int
-    """Of the text, all of them"""
+    """Number of words of the text"""
     unknown: int
 
     def __add__(self, other: UnknownCount) -> UnknownCount:
@@ -37,7 +37,7 @@ class UnknownCount:
 
     @property
     def known(self) -> int:
-        """Those in the vocabulary."""
+        """Number of words in the vocabulary."""
         return self.words - self.unknown
 
     @property
@@ -53,7 +53,7 @@ NO_WORDS = UnknownCount(0, 0)
 
 
 def count_words(sentences: Iterable[Iterable[str]], normal_form: NormalForm = "NFC") -> Counter[str]:
-    """How often each normalised word is in sentences as they stand in the text."""
+    """The number of occurrences of each normalised word in sentences that are not normalised."""
     counts = Counter[str]()
     for form, count in Counter(chain.from_iterable(sentences)).items():
         counts[normalise(form, normal_form)] += count
@@ -67,7 +67,7 @@ class Vocabulary:
         self.words = tuple(words)
         self.normal_form = normal_form
         self._numbers = {word: number for number, word in enumerate(self.words)}
-        # Most words of a text were seen before, and normalising takes longer than anything else here.
+        # Most words of a text were seen before, and normalising is the slowest step here.
         self._number = lru_cache(1 << 16)(lambda word: self._numbers.get(normalise(word, normal_form), 0))
         if not self.words or self.words[0] != UNKNOWN:
             raise RamifyError(f"The first word of the vocabulary must be {UNKNOWN}; add it.")
@@ -82,9 +82,9 @@ class Vocabulary:
     def from_counts(
         cls, counts: Mapping[str, int], size: int = 10_000, normal_form: NormalForm = "NFC", min_count: int = 1
     ) -> Vocabulary:
-        """`<unk>` and the `size` most frequent of the normalised words that were seen `min_count` times or more.
+        """`<unk>` and the `size` most frequent normalised words, without those seen fewer than `min_count` times.
 
-        Of equally frequent words the one seen first comes first.
+        Equally frequent words are in the order in which they were first seen.
         """
         known = Counter(
             {
@@ -108,16 +108,16 @@ class Vocabulary:
         return hash(self.words)
 
     def encode(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """(length,): the numbers of `words` as they stand in the text; they are normalised here."""
+        """(length,) the numbers of `words`, which are normalised here."""
         return np.array([self._number(word) for word in words], dtype=np.int64)
 
     def unknown(self, words: Iterable[str]) -> list[str]:
-        """The words, normalised, that are not known; `<unk>` itself is one of them."""
+        """The unknown words in normal form, including `<unk>` itself."""
         normal = (normalise(word, self.normal_form) for word in words)
         return [word for word in normal if not self._numbers.get(word)]
 
     def count_unknown(self, sentences: Iterable[Sequence[str]]) -> UnknownCount:
-        """Of all words of the sentences."""
+        """The number of unknown words among all words of the sentences."""
         counts = (UnknownCount(len(words), len(self.unknown(words))) for words in sentences)
         return sum(counts, NO_WORDS)
 
@@ -128,7 +128,7 @@ class Vocabulary:
 
     @cached_property
     def set_checksum(self) -> str:
-        """sha256 of the words, whatever their order: perplexities over the same set can be compared."""
+        """sha256 of the words in sorted order: perplexities over the same set can be compared."""
         return hashlib.sha256("\n".join(sorted(self.words)).encode("utf-8", "backslashreplace")).hexdigest()
 
     def save(self, path: Path) -> None:
@@ -140,7 +140,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path, normal_form: NormalForm = "NFC", size: int | None = None) -> Vocabulary:
-        """Read what `save` wrote; not more than `size` words, if that is given."""
+        """Read a vocabulary that `save` wrote; more than `size` words, if given, are an error."""
         words: list[str] = []
         try:
             with path.open("rb") as handle:

@@ -15,9 +15,9 @@ from typing import Literal
 BRANCHING_BONUS = 0.3
 """In posteriors; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees-results.md)"""
 CLEAR_SHARE = 2 / 3
-"""The side is clear if one end has the more frequent word twice as often as the other end."""
+"""The side is clear if the more frequent word is at one end at least twice as often as at the other end."""
 FEWEST_SENTENCES = 100
-"""Fewer do not show which words are frequent."""
+"""With fewer sentences, it is not clear which words are frequent."""
 
 
 def branching_side(sentences: Sequence[Sequence[str]]) -> Literal[-1, 0, 1]:

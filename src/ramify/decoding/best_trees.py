@@ -16,16 +16,15 @@ from ramify.structures.distribution import Marginals
 Spans = NDArray[np.int32]
 
 SENTENCES_PER_THREAD = 8
-"""Sentences that one thread decodes at a time."""
+"""Number of sentences that one thread decodes at a time."""
 
 
 def best_trees(scores: Tensor, lengths: Tensor, branching: float = 0.0) -> list[Spans]:
     """For each sentence the binary tree with the largest sum of scores[b, i, j] (B, N+1, N+1) over its spans.
 
     The result lists the length-1 spans of two words or more in preorder. `branching` is a bonus for every span at one
-    end of the sentence, as in `add_branching`. Of several best splits the one nearest the middle is taken, so that ties
-    favour neither left nor right branching; of two equally near ones the first or the second, by turns along the
-    sentence.
+    end of the sentence, as in `add_branching`. Ties go to the split nearest to the middle, so they favour neither left
+    nor right branching. If two splits are equally near, the first and the second are chosen in turn along the sentence.
     """
     best = scores.detach().cpu().double().numpy().copy()
     sizes = lengths.cpu().numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""Parsing under constraints: trees without forbidden spans, and how probable such trees are."""
+"""Parsing under constraints: trees without forbidden spans, and the probability of such trees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Forbidden:
     mask: Tensor
     """(B, N+1, N+1)"""
     places: tuple[int, ...]
-    """Of the sentences that have constraints"""
+    """Places of the sentences that have constraints"""
 
     @classmethod
     def of(cls, tables: Sequence[NDArray[np.bool_] | None], longest: int, device: torch.device) -> Forbidden | None:
@@ -38,8 +38,8 @@ class Forbidden:
     def condition(self, unconstrained: PCFG, found: Marginals) -> dict[int, float]:
         """log p(constraints | w) of each sentence that has constraints and a derivation.
 
-        That is log Z of its trees without forbidden spans, which `found` holds, minus log Z of all its trees, which
-        replaces it there.
+        This is log Z of its trees without forbidden spans, which `found` contains, minus log Z of all its trees, which
+        then replaces it in `found`.
         """
         places = list(self.places)
         of_all, _ = reliable_log_partition(unconstrained.select(places))
@@ -51,7 +51,7 @@ class Forbidden:
 
 
 def mask_forbidden(forbidden: Forbidden | None, found: Marginals) -> Marginals:
-    """Posteriors to search trees by: minus infinity for forbidden spans, which zero alone would not keep out."""
+    """Posteriors as scores for the search: minus infinity for forbidden spans, because zero would not exclude them."""
     if forbidden is None:
         return found
     scores = {"spans": found.spans.masked_fill(forbidden.mask, -torch.inf)}

@@ -1,4 +1,4 @@
-"""From words to the numbers of a parse, by any of the decoders."""
+"""From words to parses of symbol numbers, with any of the decoders."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ DECODERS = (*BY_POSTERIORS, "viterbi", "viterbi-rank", "sample", BIASED)
 
 @dataclass(frozen=True)
 class Decoded:
-    """The parse of one sentence of N words, symbols by their numbers."""
+    """The parse of one sentence of N words; symbols are numbers."""
 
     log_probability: float
-    """log p(w); not a number where the model has no likelihood"""
+    """log p(w); NaN if the model has no likelihood"""
     posteriors: NDArray[np.float32]
-    """(N+1, N+1) of spans"""
+    """(N+1, N+1) posteriors of spans"""
     spans: NDArray[np.int32]
     """(N-1, 2)"""
     labels: NDArray[np.int64]
@@ -46,11 +46,11 @@ class Decoded:
     tag_posteriors: NDArray[np.float32]
     """(N,)"""
     in_log_space: bool = False
-    """Whether float32 could not hold its numbers"""
+    """Whether it was recomputed in log space, because its numbers underflowed in float32"""
     constraint_log_probability: float | None = None
-    """log p(constraints | w); None without constraints, and where the model has no likelihood"""
+    """log p(constraints | w); None without constraints, and if the model has no likelihood"""
     heads: NDArray[np.int64] | None = None
-    """(N,) of each word 0 for the root, else the place of its head counted from 1; None for models without heads"""
+    """(N,) for each word 0 for the root, else the place of its head counted from 1; None for models without heads"""
 
 
 def check_decoder(grammar: Model, decoder: str, seed: int = 0, branching: float = 0.0) -> None:
@@ -112,11 +112,11 @@ def decode(
     forbidden: Forbidden | None = None,
     heads: HeadDecoder = "projective",
 ) -> list[Decoded]:
-    """The parses of a batch of sentences (B, N); each has its own seed, in case it is sampled.
+    """The parses of a batch of sentences (B, N). Each sentence has a seed, which the decoder `sample` uses.
 
     No parse has a forbidden span. The posteriors of a grammar, including those of arcs, are conditioned on this;
-    log p(w) is not. `heads` says how heads are found from arc posteriors, if the model has these; a sampled or most
-    probable tree of a lexicalised grammar comes with its heads.
+    log p(w) is not. `heads` says how heads are found from arc posteriors, if the model has these; sampled and most
+    probable trees of lexicalised grammars include their heads.
     """
     if not isinstance(grammar, GenerativeModel):
         if decoder == BIASED:
@@ -129,7 +129,7 @@ def decode(
             found.log_partition.fill_(math.nan)
         trees = mbr(mask_forbidden(forbidden, found), lengths, branching)
         if found.best_label is None:
-            posteriors = found.spans.float().cpu().numpy()  # at once: a fast model spends more on calls than on numbers
+            posteriors = found.spans.float().cpu().numpy()  # one call: for a fast model, calls cost more than numbers
             sentences = zip(found.log_partition.tolist(), posteriors, trees, strict=True)
             result = [_unlabelled(*each) for each in sentences]
         else:
@@ -156,7 +156,7 @@ def decode(
 
 
 def _with_heads(result: list[Decoded], found: Marginals, heads: HeadDecoder) -> list[Decoded]:
-    """The same parses with heads from arc posteriors, where there are any and the tree has no heads itself."""
+    """The same parses with heads from arc posteriors, if the model has these and the tree has no heads yet."""
     if found.arcs is None:
         return result
     arcs = found.arcs.float().clamp(0, 1).cpu().numpy()
@@ -192,9 +192,9 @@ def labels_of_trees(
 
 
 def _unlabelled(log_probability: float, table: NDArray[np.float32], spans: NDArray[np.int32]) -> Decoded:
-    """The tree of a model without labels: every symbol is the only one there is.
+    """The tree of a model without labels, in which all symbols are 0.
 
-    `table` has the posteriors of the sentence's spans and may have those of padding.
+    `table` contains the posteriors of the sentence's spans and may contain those of padding.
     """
     N = len(spans) + 1
     posteriors = table[: N + 1, : N + 1].copy()  # a view would keep the whole batch in memory
@@ -216,7 +216,7 @@ def _by_posteriors(
     assert found.best_tag_posterior is not None
     log_z = found.log_partition.tolist()
     tables, labels, label_posteriors, tags, tag_posteriors = (
-        tensor.cpu().numpy()  # at once: sentence by sentence, the calls take longer than the numbers
+        tensor.cpu().numpy()  # one call: sentence by sentence, calls would take longer than the computation
         for tensor in (
             found.spans, found.best_label, found.best_label_posterior, found.best_tag, found.best_tag_posterior,
         )
@@ -241,7 +241,7 @@ def _by_posteriors(
 
 
 def _with_tree_posteriors(decoded: Decoded, tree: Tree, pcfg: PCFG | LexicalisedPCFG) -> Decoded:
-    """A given tree of one sentence, with the posterior of every label over its span and of every tag, and its heads."""
+    """A given tree of one sentence, with the posteriors of its labels and tags, and its heads."""
     assert tree.labels is not None
     assert tree.tags is not None
     labels, tags = (found[0].float().clamp(max=1).cpu().numpy() for found in pcfg.symbol_posteriors())
@@ -257,7 +257,7 @@ def _with_tree_posteriors(decoded: Decoded, tree: Tree, pcfg: PCFG | Lexicalised
 
 
 def _marginals(pcfg: PCFG | LexicalisedPCFG) -> tuple[Marginals, Tensor]:
-    """With a tag for every word, also where there is no derivation: the one that gives the word most probability."""
+    """The parse with a tag for every word; without a derivation, the tag that gives the word most probability."""
     found, in_log_space = reliable_marginals(pcfg)
     impossible = found.log_partition == -torch.inf
     if isinstance(pcfg, PCFG):  # words of lexicalised grammars do not depend on their tags
@@ -272,8 +272,8 @@ def log_probabilities(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """log p(w) of each sentence in order, minus infinity if it is empty, and whether it needed log space.
 
-    Of a compound grammar a lower bound. With `unknown_open` any word may stand where the sentence has an unknown one:
-    the probability of the known words, which only a grammar has. `where` names each sentence in warnings.
+    For a compound grammar, it is a lower bound. With `unknown_open`, any word may replace an unknown word, which gives
+    the probability of the known words; only a grammar supports this. `where` names each sentence in warnings.
     """
     model = model.for_parsing()
     result, in_log_space = np.full(len(sentences), -np.inf), np.zeros(len(sentences), np.bool_)

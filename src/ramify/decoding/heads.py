@@ -2,12 +2,12 @@
 
 Arc posteriors are (N+1, N): entry [h, q] is the posterior that word q, counted from 0, has the head h, where 0 is the
 root and h > 0 the word h-1. Heads are (N,) in the same numbers, as in CoNLL-U. Each function returns the tree with the
-largest sum of posteriors, that is the most expected correct heads.
+largest sum of posteriors, which has the highest expected number of correct heads.
 
-Ties: posteriors are rounded to multiples of 2^-20 and added as integers, so that equal sums are equal in whatever order
-they are added. Of equal sums the shortest arcs win, then the root nearest the middle of the sentence, the left one of
-two. Only what is still tied depends on the direction: Eisner's algorithm splits a span at the lowest place, so that a
-word between two equally good heads goes to the right one, and `heads_within` takes the leftmost dependent.
+Ties: posteriors are rounded to multiples of 2^-20 and added as integers, so sums do not depend on the order. Among
+equal sums, the tree with the shortest arcs wins, then the one whose root is nearest to the middle of the sentence (the
+left one of two). Only the remaining ties depend on the direction: Eisner's algorithm splits a span at the lowest place,
+so a word between two equally good heads depends on the right one, and `heads_within` chooses the leftmost dependent.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from ramify.runtime.compilation import compiled
 
 HeadDecoder = Literal["projective", "constituents"]
-"""Any projective tree, or the best one that fits the constituents"""
+"""The best projective tree, or the best tree that fits the constituents"""
 
 POSTERIOR_STEPS = 1 << 20
-"""Steps of a posterior between 0 and 1: about the precision that float32 leaves of a sum of many numbers"""
+"""Number of steps between the posteriors 0 and 1: about the precision of a sum of many numbers in float32"""
 _TOLERANCE = 1e-3
 _LARGEST = 1 << 62
 
@@ -60,7 +60,7 @@ def projective_heads(arc_posteriors: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def heads_within(arc_posteriors: NDArray[np.floating], spans: NDArray[np.int32]) -> NDArray[np.int64]:
-    """(N,) the best tree in which every constituent has one head word, on which alone it depends and others depend.
+    """(N,) the best tree in which every constituent has one head word; only this word has dependents or a head outside.
 
     The constituents are the spans (N-1, 2) of a binary tree in preorder. At each of them the head of one child becomes
     the head of the other child's head and stays the head of the constituent, as in a lexicalised grammar: O(N^2).
@@ -107,13 +107,13 @@ def _weights(arc_posteriors: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def _nearest_middle(scores: NDArray[np.int64]) -> int:
-    """The place of the highest score, of several the nearest to the middle, of two the left one."""
+    """The place of the highest score; among equal scores the nearest to the middle, among two of these the left one."""
     best = np.flatnonzero(scores == scores.max())
     return int(best[np.abs(2 * best - (len(scores) - 1)).argmin()])
 
 
 def _splits(spans: NDArray[np.int32], N: int) -> dict[tuple[int, int], int]:
-    """Of each constituent, in preorder, where its second child begins."""
+    """The place where the second child of each constituent begins, in preorder."""
     pairs = [(int(i), int(j)) for i, j in spans]
     found: dict[tuple[int, int], int] = {}
     upcoming = iter(pairs)

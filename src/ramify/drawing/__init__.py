@@ -1,1 +1,1 @@
-"""Pictures of trees: for a terminal, as SVG, as a page, as LaTeX. No torch, no model: words, spans and numbers in."""
+"""Pictures of trees: for a terminal, as SVG, as a page, as LaTeX. They need only words, spans and numbers, no torch."""

@@ -1,4 +1,4 @@
-"""Many trees as one page that needs nothing else: no network, no script. Trees wider than the page scroll."""
+"""Many trees as one page, which needs no network and no scripts. Trees that are wider than the page scroll."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHART = (
 
 @dataclass(frozen=True)
 class Entry:
-    """What the page has about one sentence."""
+    """The part of the page about one sentence."""
 
     words: Sequence[str]
     text: str
@@ -34,11 +34,11 @@ class Entry:
     tree: Picture | None
     """None for a sentence without tokens"""
     chart: Picture | None
-    """None where there is no span of two words"""
+    """None if there is no span of two words"""
 
 
 def page(entries: Iterable[Entry]) -> Iterator[str]:
-    """The lines of the page, each sentence as soon as it is there."""
+    """The lines of the page, each sentence as soon as it is available."""
     style = STYLE + files("ramify.drawing").joinpath("page.css").read_text("utf-8")
     policy = f"default-src 'none'; style-src {policy_hash(style)}; base-uri 'none'"
     yield "\n".join(
@@ -70,12 +70,12 @@ def _article(number: int, entry: Entry) -> Iterator[str]:
 
 
 def _wide(drawn: Picture, direction: str) -> str:
-    """It scrolls by the keyboard too, and begins where the sentence does."""
+    """A picture that can be scrolled with the keyboard, and starts at the beginning of the sentence."""
     return f'<div class="wide" tabindex="0" dir="{direction}">{framed(drawn)}</div>'
 
 
 def _scale() -> str:
-    """The colours from 0 to 1."""
+    """A legend of the colours from 0 to 1."""
     steps = "".join(
         f'<rect class="shade" x="{12 * step}" width="12" height="14" fill-opacity="{shade(step / 10)}"/>'
         for step in range(11)
@@ -84,5 +84,5 @@ def _scale() -> str:
 
 
 def policy_hash(content: str) -> str:
-    """The style or script of a page as a Content-Security-Policy allows it: by its checksum."""
+    """The checksum of a page's style or script, as a Content-Security-Policy lists it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -27,7 +27,7 @@ _STEP = "  "
 
 
 def latex_text(text: str) -> str:
-    """Text for a node: characters with a meaning in LaTeX or to the packages stand for themselves."""
+    """Text for a node, in which characters with a meaning in LaTeX or in the packages are escaped."""
     return "".join(_SPECIAL.get(character, character) for character in printable(text, "?"))
 
 
@@ -51,7 +51,7 @@ def qtree(tree: DrawnTree) -> str:
 
 
 def _lines(tree: DrawnTree, opened: Callable[[Node], str], leaf: Callable[[Node], str]) -> Iterator[str]:
-    """A node per line, each tag with its word, indented by depth; without recursion, for trees of any depth."""
+    """One node per line, tags with their words, indented by depth; not recursive, so trees can have any depth."""
     pending: list[int | None] = [0]
     depth = 0
     while pending:

@@ -1,9 +1,9 @@
-"""Where the nodes of a tree stand: words in their order on one line, every parent over the middle of its children.
+"""The positions of the nodes of a tree: words in their order on one line, every parent centred over its children.
 
-A layout has two axes. Along the words, each subtree has an interval to itself, so nothing of two subtrees overlaps and
-the lines to their roots cross nothing. Away from the words there are levels: words on level 0, tags on 1, and every
-other node one level above its highest child. The horizontal layout has the words from left to right and the levels
-going up; the vertical one has a word per line and the levels going right. Right-to-left sentences are mirrored.
+A layout has two axes. Along the words, each subtree has a separate interval, so subtrees do not overlap and lines do
+not cross. The other axis has levels: words on level 0, tags on 1, every other node one level above its highest child.
+The horizontal layout has the words from left to right and the levels going up; the vertical one has a word per line and
+the levels going right. Right-to-left sentences are mirrored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BETWEEN_COLUMNS = 20.0
 
 @dataclass(frozen=True)
 class Box:
-    """A node's place: its centre and its size."""
+    """The centre and size of a node."""
 
     x: float
     y: float
@@ -90,7 +90,7 @@ def place(tree: DrawnTree, layout: Layout = "horizontal") -> Placed:
     for number, node in enumerate(tree.nodes):
         level, centre = levels[number], centres[number]
         near, far = starts[level], starts[level] + thickness[level]
-        if not horizontal:  # a text stands at the near side of its column, a word at the far side of its own
+        if not horizontal:  # text is aligned to the near side of its column, words to the far side
             near, far = (far - widths[number], far) if node.kind == "word" else (near, near + widths[number])
         boxes.append(Box(*turned(centre, (near + far) / 2), widths[number], _LINE))
         if node.parent >= 0:
@@ -104,7 +104,7 @@ def place(tree: DrawnTree, layout: Layout = "horizontal") -> Placed:
 
 
 def _levels(tree: DrawnTree, has_tags: bool) -> list[int]:
-    """The level of each node; where there are tags, level 1 is theirs alone."""
+    """The level of each node; if there are tags, only they are on level 1."""
     levels = [2 if has_tags and node.kind == "constituent" else 0 for node in tree.nodes]
     for number in reversed(range(len(tree.nodes))):
         parent = tree.nodes[number].parent
@@ -127,7 +127,7 @@ def _along(tree: DrawnTree, sizes: list[float]) -> tuple[list[float], float]:
         middle = (at[0] + at[-1]) / 2 if at else 0.0
         for child, centre in zip(children, at, strict=True):
             offset[child] = centre - middle
-        # How far the subtree reaches before and after the centre of its root.
+        # Extent of the subtree before and after the centre of its root.
         before[number], after[number] = (max(half, middle), max(half, end - middle)) if at else (half, half)
     centres = [0.0] * count
     for number, node in enumerate(tree.nodes):
@@ -136,7 +136,7 @@ def _along(tree: DrawnTree, sizes: list[float]) -> tuple[list[float], float]:
 
 
 def _away(thickness: list[float], has_tags: bool, gap: float) -> tuple[list[float], float]:
-    """Where each level starts, and where the last one ends; tags stand close to their words."""
+    """The start of each level, and the end of the last one; tags are close to their words."""
     starts: list[float] = []
     end = 0.0
     for level, each in enumerate(thickness):

@@ -1,4 +1,4 @@
-"""How wide a text is and which way it runs, estimated from its characters, because no font files are available."""
+"""Width and direction of a text, estimated from its characters, because no font files are available."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _RIGHT_TO_LEFT = ("R", "AL")
 
 
 def text_width(text: str) -> float:
-    """In units of the font's size: an estimate that is rather too wide than too narrow for the usual sans-serif fonts.
+    """Estimated width in units of the font size; for common sans-serif fonts, it tends to be too wide.
 
-    In Noto Sans and DejaVu Sans it is on average 10 to 15 % too wide for words in Latin and Greek letters, 3 % for
+    For Noto Sans and DejaVu Sans it is on average 10 to 15 % too wide for words in Latin and Greek letters, 3 % for
     Chinese and Japanese, and more for scripts whose letters join or stack.
     """
     return sum(map(_advance, text))
@@ -41,7 +41,7 @@ def _advance(character: str) -> float:
 
 
 def runs_right_to_left(text: str) -> bool | None:
-    """Whether the first letter with a direction is of a right-to-left script; None where there is no such letter."""
+    """Whether the first letter with a direction is of a right-to-left script; None if there is no such letter."""
     for character in text:
         direction = unicodedata.bidirectional(character)
         if direction == "L" or direction in _RIGHT_TO_LEFT:

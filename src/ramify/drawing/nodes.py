@@ -1,4 +1,4 @@
-"""What is drawn: the nodes of a tree, each with its text, its place in the tree and what is known about it."""
+"""The nodes of a tree to draw, with their texts, positions and probabilities."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Node:
     text: str
     kind: Kind
     parent: int
-    """Its number among the nodes of the tree; -1 for the root"""
+    """Number of the parent among the nodes of the tree; -1 for the root"""
     start: int
     end: int
     posterior: float | None = None
-    """Of a constituent: the probability that its words are one"""
+    """For a constituent, the probability of its span with any label"""
     symbol_posterior: float | None = None
-    """Of a constituent with its label, or of a tag"""
+    """Probability of a constituent with its label, or of a tag"""
     is_head: bool = False
     """Whether the head word of its parent is among its words"""
 
@@ -42,7 +42,7 @@ class DrawnTree:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """Of each node, from left to right."""
+        """The children of each node, from left to right."""
         found: list[list[int]] = [[] for _ in self.nodes]
         for number, node in enumerate(self.nodes):
             if node.parent >= 0:
@@ -71,7 +71,7 @@ def tree_of_parse(
     """The nodes of a parse: `posteriors` and `label_posteriors` of its constituents and `tag_posteriors` of its words.
 
     `heads` has for each word 0 for the root or the place of its head counted from 1. Constituents that do not form one
-    tree get a root, `TOP`. Tags that are not known are left out.
+    tree get a root, `TOP`. Unknown tags are left out.
     """
     steps = list(parse.traverse())
     nodes: list[Node] = []
@@ -120,7 +120,7 @@ def tree_of_parse(
 
 
 def tree_of_nltk(tree: Tree) -> DrawnTree:
-    """The nodes of any tree of NLTK, as it is; a node without children is drawn as a word."""
+    """The nodes of any tree of NLTK, unchanged; a node without children is drawn as a word."""
     from nltk import Tree
 
     nodes: list[Node] = []
@@ -149,7 +149,7 @@ def tree_of_nltk(tree: Tree) -> DrawnTree:
 
 
 def head_word_of(heads: Sequence[int], start: int, end: int) -> int | None:
-    """The only one of the words from `start` up to `end` whose head is outside them; None if there are several."""
+    """The only word from `start` up to `end` whose head is outside this span; None if there are several."""
     tops = [place for place in range(start, end) if not start < heads[place] <= end]
     return tops[0] if len(tops) == 1 else None
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def notebook_tree(parse: Parse) -> Tree:
-    """The parse as a tree of NLTK. Notebooks draw it and its subtrees as they are then, whatever was changed in them.
+    """The parse as a tree of NLTK. Notebooks draw it and its subtrees, including later changes.
 
-    They are ordinary trees of NLTK, which compares classes: those of a subclass would not equal the user's own.
+    They are ordinary trees of NLTK, because NLTK compares classes: trees of a subclass would not equal other trees.
     """
     from nltk import Tree
 

@@ -1,6 +1,6 @@
 """The posteriors of all spans of a sentence as a triangle of cells.
 
-A row is the first word of a span and a column its last: each word stands at the near end of its row, below its column.
+A row is the first word of a span and a column its last. Each word is at the near end of its row, below its column.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _APART = 1.0
 _MARGIN = 10.0
 _FONT_SIZE = 14.0
 NEGLIGIBLE = 0.005
-"""Cells of smaller posteriors are not drawn: long sentences have thousands of them"""
+"""Cells with smaller posteriors are not drawn, because long sentences have thousands of them"""
 
 
 def chart_picture(
@@ -42,7 +42,7 @@ def chart_picture(
 
 @dataclass(frozen=True)
 class ChartGrid:
-    """Where rows, cells and words stand; mirrored for right-to-left scripts."""
+    """Positions of rows, cells and words; mirrored for right-to-left scripts."""
 
     words: tuple[str, ...]
     right_to_left: bool
@@ -68,8 +68,8 @@ class ChartGrid:
     def as_record(self) -> dict[str, object]:
         """As JSON values, for a page that draws the chart: the cell of words[i:j] is `cell` wide and high.
 
-        Its left side is at `left` + j * `cell`, its top at `top` + i * `cell`. `mirrored` charts are the same seen from
-        the other side: x becomes `width` - x.
+        Its left side is at `left` + j * `cell`, its top at `top` + i * `cell`. In `mirrored` charts, x becomes `width`
+        - x.
         """
         return {
             "width": round(self.width, 1),
@@ -87,7 +87,7 @@ class ChartGrid:
         }
 
     def row(self, start: int) -> str:
-        """The ground of all spans that begin with this word."""
+        """The background of all spans that begin with this word."""
         return self._rectangle("empty", start, start + 2, len(self.words)) + "/>"
 
     def cell(self, span: tuple[int, int], posterior: float, is_constituent: bool) -> str:
@@ -100,7 +100,7 @@ class ChartGrid:
         return f"<g><title>{about}</title>{ground}{frame}</g>"
 
     def word(self, place: int) -> str:
-        """At the near end of its row."""
+        """A word at the near end of its row."""
         x, y, text, anchor, right_to_left = self._word(place)
         return text_element(x, y, text, "word", anchor, right_to_left, _FONT_SIZE)
 
@@ -109,14 +109,14 @@ class ChartGrid:
         return x, y, self.words[place], "left" if self.right_to_left else "right", self.right_to_left
 
     def _column(self, last: int) -> float:
-        """Where the cells of spans that end before word `last` begin."""
+        """x of the cells of spans that end before word `last`."""
         return _MARGIN + self.left + last * _CELL
 
     def _mirrored(self, x: float) -> float:
         return self.width - x if self.right_to_left else x
 
     def _rectangle(self, css: str, start: int, first_end: int, last_end: int) -> str:
-        """Over the spans that begin with word `start` and end from `first_end` up to `last_end`."""
+        """A rectangle over the spans that begin with word `start` and end from `first_end` up to `last_end`."""
         ends = sorted((self._mirrored(self._column(first_end - 1)), self._mirrored(self._column(last_end))))
         return (
             f'<rect class="{css}" x="{ends[0] + _APART / 2:.1f}" y="{_MARGIN + start * _CELL + _APART / 2:.1f}" '

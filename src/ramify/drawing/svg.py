@@ -1,7 +1,7 @@
 """Trees as SVG: text that can be selected and searched, colours by posterior, light, dark and printed.
 
-A picture needs nothing outside itself and holds no script and no ids, so that any number of them fit into one page. All
-text is escaped, and characters that XML forbids or a page would obey are replaced.
+A picture is self-contained and has no scripts and no ids, so a page can contain any number of them. All text is
+escaped, and characters that XML forbids or a page would interpret are replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ramify.drawing.nodes import DrawnTree, Node
 from ramify.printing import printable
 
 MAX_HORIZONTAL_WORDS = 25
-"""Words from which on, where the layout is not chosen, a sentence is drawn with one word per line"""
+"""Longer sentences are drawn with one word per line unless a layout is chosen"""
 STYLE = """\
 .ramify { font-family: "Noto Sans", "Helvetica Neue", Arial, "Liberation Sans", system-ui, sans-serif; }
 .ramify .paper { fill: #fff; }
@@ -48,7 +48,7 @@ STYLE = """\
 """
 """The colours of a tree: one hue, stronger the higher the posterior; grey in print"""
 _LONGEST_SHOWN = 80
-"""Characters of a constituent's words that are shown when the pointer rests on it"""
+"""Maximum number of characters in the tooltip of a constituent"""
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Picture:
     height: float
     content: str
     title: str
-    """What it shows, for those who cannot see it"""
+    """Text alternative for screen readers"""
 
 
 def layout_for(words: int, layout: Layout | None = None) -> Layout:
-    """The layout that was chosen or, if none was, the one that suits this number of words."""
+    """The chosen layout or, if none was chosen, the one that suits this number of words."""
     return layout or ("vertical" if words > MAX_HORIZONTAL_WORDS else "horizontal")
 
 
@@ -90,7 +90,7 @@ def framed(drawn: Picture) -> str:
 def frame(width: float, height: float, title: str, content: str) -> str:
     """An SVG element of this size; its paper makes it readable on a background of any colour.
 
-    Its direction does not follow that of the page, where the ends of a text would change places.
+    Its direction does not follow that of the page, which would swap the ends of a text.
     """
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     return (
@@ -101,14 +101,14 @@ def frame(width: float, height: float, title: str, content: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text for any place in XML or HTML, in quotes too."""
+    """Text escaped for any place in XML or HTML, including quotes."""
     return escape(printable(text))
 
 
 def shade(posterior: float) -> str:
     """The opacity of a fill for a probability, low enough for text to be read on it.
 
-    The square sets the constituents of a tree apart, most of which are nearer to 1 than to 0.
+    The square separates the constituents of a tree better, because most are nearer to 1 than to 0.
     """
     return f"{0.03 + 0.47 * min(max(posterior, 0.0), 1.0) ** 2:.3f}"
 
@@ -129,7 +129,7 @@ def direction_of(text: str, anchor: str, right_to_left: bool) -> dict[str, str]:
 
 
 def abbreviated(words: Sequence[str]) -> str:
-    """The words, without those in the middle where they are too long to be shown."""
+    """The words, without those in the middle if they are too long."""
     text = " ".join(words)
     if len(text) <= _LONGEST_SHOWN:
         return text
@@ -149,7 +149,7 @@ def _drawn_edges(placed: Placed) -> Iterator[tuple[Edge, bool]]:
     nodes = placed.tree.nodes
     for edge in sorted(placed.edges, key=lambda edge: nodes[edge.child].is_head):  # thick lines over thin ones
         node = nodes[edge.child]
-        if nodes[node.parent].kind != "tag":  # a tag stands right at its word
+        if nodes[node.parent].kind != "tag":  # a tag is next to its word
             yield edge, node.is_head
 
 
@@ -183,7 +183,7 @@ def _text(node: Node, box: Box, placed: Placed) -> str:
 
 
 def _text_place(node: Node, box: Box, placed: Placed) -> tuple[float, str]:
-    """Where a node's text is held, and by which of its ends."""
+    """The anchor point of a node's text, and which end of the text is there."""
     x, anchor = box.x, "middle"
     if placed.layout == "vertical" and node.kind != "constituent":  # words and tags line up where they meet
         anchor = "right" if (node.kind == "word") != placed.tree.right_to_left else "left"
@@ -192,7 +192,7 @@ def _text_place(node: Node, box: Box, placed: Placed) -> tuple[float, str]:
 
 
 def as_record(placed: Placed) -> dict[str, object]:
-    """A placed tree in terms of JSON, for a page that draws it: every number is the one that `picture` writes."""
+    """A placed tree as JSON values, for a page that draws it, with the same numbers as `picture` writes."""
     nodes = []
     for node, box in zip(placed.tree.nodes, placed.boxes, strict=True):
         x, anchor = _text_place(node, box, placed)
@@ -228,7 +228,7 @@ def as_record(placed: Placed) -> dict[str, object]:
 
 
 def _about(node: Node, words: Sequence[str]) -> Iterator[str]:
-    """What is shown when the pointer rests on a node."""
+    """The tooltip of a node."""
     if node.kind == "word":
         yield node.text
         return

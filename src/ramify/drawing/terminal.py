@@ -1,4 +1,4 @@
-"""Trees drawn with the lines of a terminal, top down."""
+"""Trees drawn with line characters for a terminal, top down."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _STAND_INS = re.compile("(([\U000f0000-\U0010fffd])\\2*)")
 
 
 def draw(tree: Tree, with_ascii: bool = False) -> str:
-    """Columns are those of a terminal, where a letter may take two of them or none.
+    """A drawing of the tree, measured in terminal columns, of which a letter takes one, two or none.
 
-    NLTK counts letters instead, so it gets stand-ins to place: private characters, one for each column, of which each
-    piece of text has a different one.
+    NLTK counts letters, so it draws placeholders: private characters, one per column, different for each piece of text.
     """
     from nltk import Tree
     from nltk.tree.prettyprinter import TreePrettyPrinter
@@ -62,7 +61,7 @@ def with_head_words(parse: Parse, heads: Sequence[int]) -> Parse:
 
 
 def _pieces(text: str) -> list[str]:
-    """Cut where the widest is reached; no letter is lost, not even a mark without a letter to stand on."""
+    """Cut into pieces of at most the maximum width; no character is lost, not even a mark without a base letter."""
     pieces, width = [""], 0
     for letter in text:
         width += cell_len(letter)

@@ -1,1 +1,1 @@
-"""Scores and baselines: spans in, numbers out. No torch here."""
+"""Scores and baselines, computed from spans. Does not import torch."""

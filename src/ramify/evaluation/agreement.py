@@ -1,4 +1,4 @@
-"""How far several parsers agree, and which of them collapsed; no gold trees are needed."""
+"""Agreement between several parsers, and which of them collapsed; needs no gold trees."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ramify.evaluation.spans import Spans
 SHORTEST = 3
 """A sentence of two words has only one tree."""
 MIN_SENTENCES = 20
-"""Below this many sentences nothing is said about collapse."""
+"""With fewer sentences, collapse is not judged."""
 COLLAPSED_F1 = 90.0
-"""A parser whose S-F1 against left or right branching is at least this high collapsed."""
+"""A parser has collapsed if its S-F1 against left or right branching is at least this high."""
 LOW_AGREEMENT = 0.6
-"""So did a parser that agrees with the others less than this share of what is usual among at least three."""
+"""Among three or more parsers, one has collapsed if its agreement with the others is below this share of the median."""
 BRANCHING = ("left", "right")
 
 
@@ -33,7 +33,7 @@ class MemberAgreement:
         self.sentences = 0
 
     def add(self, members: Sequence[Spans], average: Spans, length: int) -> None:
-        """The trees of one sentence."""
+        """Add the trees of one sentence."""
         if length < SHORTEST:
             return
         trees = (*members, average, left_branching(length), right_branching(length))
@@ -46,7 +46,7 @@ class MemberAgreement:
         return {"names": list(self.names), "sums": self._sums.tolist(), "sentences": self.sentences}
 
     def add_sums(self, record: dict[str, Any]) -> None:
-        """The trees of other sentences."""
+        """Add the sums of other sentences."""
         self._sums += np.asarray(record["sums"])
         self.sentences += record["sentences"]
 
@@ -56,7 +56,7 @@ class MemberAgreement:
         return 100 * self._sums / max(self.sentences, 1)
 
     def with_others(self) -> list[float]:
-        """The mean S-F1 of each parser with the other ones."""
+        """The mean S-F1 of each parser with the others."""
         table, count = self.table, len(self.names)
         return [float(np.delete(table[row, :count], row).mean()) if count > 1 else 100.0 for row in range(count)]
 

@@ -1,8 +1,7 @@
 """Trees of any other system, or in the JSON or CoNLL-U of `ramify parse`, aligned with the gold sentences by words.
 
-The trees may have labels or none, `((the dog) barks)`, be binary or not, and contain punctuation or not. Words are
-the same whatever their case, the way brackets and quotes are written, and whether numbers are spelt out or `N`;
-`<unk>` is any word.
+The trees may have labels or not, as in `((the dog) barks)`, may be binary or not, and may contain punctuation or not.
+Words match regardless of case and of the spelling of brackets and quotes, `N` matches any number, and `<unk>` any word.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _SPELLING = re.compile("|".join(map(re.escape, _SPELLINGS)))
 
 
 class _MisfitError(Exception):
-    """Trees that are not of the gold sentences.
+    """Trees that do not match the gold sentences.
 
-    How many of them are, and how many words of the first that is not, shows which way of reading is the right one.
+    The number of matching trees, and of matching words in the next tree, show which way of reading is right.
     """
 
     def __init__(self, message: str, fitting: int, words: int = 0) -> None:
@@ -51,11 +50,11 @@ class ReadTree:
 
     parse: Parse
     line: int
-    """On which it ends"""
+    """Its last line"""
 
 
 def read_prediction(file: str | Path, gold: Gold, system: str | None = None) -> Prediction:
-    """The trees of a file, one for each gold sentence, or for each of those with words, or with two words."""
+    """The trees of a file, one for each gold sentence, or for each with words, or with at least two words."""
     path = Path(file)
     misfits = []
     for trees in possible_readings(path):
@@ -67,7 +66,7 @@ def read_prediction(file: str | Path, gold: Gold, system: str | None = None) -> 
 
 
 def possible_readings(path: Path) -> list[Iterator[ReadTree]]:
-    """The trees of a file, read in each way that is possible: with labels and without, as JSON, or from CoNLL-U."""
+    """The trees of a file, read in each possible way: with and without labels, as JSON, or from CoNLL-U."""
     with open_input(path) as raw:
         reader = LineReader(raw, str(path))
         kind = reader.guessed_kind()
@@ -76,7 +75,7 @@ def possible_readings(path: Path) -> list[Iterator[ReadTree]]:
         return [_conllu_trees(lines, str(path))]
     if next((line for line in lines if not line.isspace()), "").lstrip().startswith("{"):
         return [_json_trees(lines, str(path))]
-    # Without labels `(the dog)` looks like a leaf, so only the words of the sentences show which reading is right.
+    # Without labels, `(the dog)` looks like a leaf, so only a comparison of words shows which reading is right.
     return [_trees(lines, str(path), labelled) for labelled in (True, False)]
 
 
@@ -89,13 +88,13 @@ def _trees(lines: Iterable[str], source: str, labelled: bool) -> Iterator[ReadTr
             line_number += 1
             yield line if labelled else line.replace("(", "(X ")
 
-    # The reader takes no further line before it has yielded the tree.
+    # The reader does not read another line before it has yielded the tree.
     for parse in read_brackets(counted(), source):
         yield ReadTree(parse if labelled else _without_labels(parse), line_number)
 
 
 def _json_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
-    """As `ramify parse --format json` writes them; a blank line of text has no tree."""
+    """Trees in the format of `ramify parse --format json`; a blank line of text has no tree."""
     for number, line in enumerate(lines, start=1):
         if line.isspace():
             continue
@@ -110,7 +109,7 @@ def _json_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
 
 
 def _conllu_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
-    """From the comments in which Stanza and `ramify parse --format conllu` write them."""
+    """Trees from the comments that Stanza and `ramify parse --format conllu` write."""
     for sentence in read_conllu(lines, source):
         parse = sentence.constituency()
         if parse is None:
@@ -121,11 +120,11 @@ def _conllu_trees(lines: Iterable[str], source: str) -> Iterator[ReadTree]:
 
 
 def _parse_of(record: Any) -> Parse:
-    """Raises ValueError, KeyError or TypeError for anything but a tree."""
+    """The tree of a record; raises ValueError, KeyError or TypeError if it is not a tree."""
     words, tags = record["tokens"], record.get("tags") or [UNTAGGED] * len(record["tokens"])
     if not all(isinstance(text, str) and text for text in (*words, *tags)) or len(words) != len(tags):
         raise ValueError("no tokens")
-    # What the parser did not derive has no structure.
+    # A sentence without a parse has no structure.
     found = [] if record.get("failure") else [(i, j, label) for i, j, label in record["constituents"]]
     for i, j, label in found:
         if not (type(i) is int and type(j) is int and 0 <= i < j <= len(words) and isinstance(label, str)):
@@ -142,7 +141,7 @@ def _parse_of(record: Any) -> Parse:
 
 
 def _without_labels(parse: Parse) -> Parse:
-    """Brackets alone; one right inside another, as in `((the dog))`, says nothing without a label."""
+    """Unlabelled brackets; a bracket directly inside another, as in `((the dog))`, means nothing without a label."""
     spans = list(dict.fromkeys(map(tuple, parse.spans.tolist())))
     return unlabelled_parse(parse.words, np.array(spans, dtype=np.int32).reshape(-1, 2))
 
@@ -181,7 +180,7 @@ def _align(trees: Iterator[ReadTree], gold: Gold, path: Path, system: str) -> Pr
 
 
 def predicted_sentences(predicted: int, gold: Gold) -> Sequence[int]:
-    """Which sentences that number of predictions is of: all, those with words, with two words, or those scored."""
+    """The sentences to which these predictions belong: all, those with words, with two words, or the scored ones."""
     words = [sum(gold.rule.word_mask(parse.tags)) for parse in gold.corpus.parses]
     # Each of these contains the next, so their sizes identify them.
     choices: list[Sequence[int]] = [
@@ -196,7 +195,7 @@ def predicted_sentences(predicted: int, gold: Gold) -> Sequence[int]:
 def align_tokens(
     predicted: Sequence[str], gold: Sequence[str], is_word: Sequence[bool]
 ) -> tuple[Sequence[bool], Sequence[bool]]:
-    """Which predicted and which gold tokens are in both sentences; every gold word must be.
+    """The predicted and gold tokens that both sentences have, which must include every gold word.
 
     Raises ValueError with the first difference.
     """
@@ -241,5 +240,5 @@ def _same(predicted: str, gold: str) -> bool:
 
 
 def comparison_form(word: str) -> str:
-    """`word` as it is compared: lower case, numbers as `n`, brackets, quotes and slashes in one spelling."""
+    """`word` in the form used for comparison: lower case, numbers as `n`, brackets, quotes, slashes in one spelling."""
     return normalise(_SPELLING.sub(lambda found: _SPELLINGS[found.group()], word.lower())).lower()

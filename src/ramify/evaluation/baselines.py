@@ -1,4 +1,4 @@
-"""Trees that need no learning: what a grammar has to beat, and the best it can reach.
+"""Trees without learning: baselines that a grammar should beat, and the oracle, the best that it can reach.
 
 Each is a binary tree over `n` words as (n - 1, 2) spans in preorder, the whole sentence first.
 """
@@ -16,7 +16,7 @@ from ramify.evaluation.gold import Gold, Prediction, unlabelled_parse
 from ramify.evaluation.spans import Spans
 
 RANDOM_RUNS = 5
-"""How many times random trees are drawn."""
+"""Number of draws of random trees."""
 
 
 def left_branching(n: int) -> Spans:
@@ -30,7 +30,7 @@ def right_branching(n: int) -> Spans:
 
 
 def balanced(n: int) -> Spans:
-    """(a b) (c d): every span is halved; of an odd one the left half is the longer."""
+    """(a b) (c d): every span is halved; if its length is odd, the left half is longer."""
     return _split_by(n, lambda start, end: (start + end + 1) // 2)
 
 
@@ -42,7 +42,7 @@ def random_tree(n: int, rng: np.random.Generator) -> Spans:
 def oracle(gold: Spans, n: int) -> Spans:
     """The binary tree that agrees best with the gold spans (constituents, 2).
 
-    It has all of them; inside a flat constituent it branches to the right.
+    It contains all gold spans; inside a flat constituent it branches to the right.
     """
     spans = {(start, end) for start, end in [(0, n), *gold.tolist()] if end - start >= 2}
     # Between words p - 1 and p lies a boundary between children of the innermost constituent around both, and
@@ -61,11 +61,11 @@ BASELINES: dict[str, Callable[[Parse, np.random.Generator], Spans]] = {
     "random": lambda parse, rng: random_tree(len(parse), rng),
     "oracle": lambda parse, _rng: oracle(parse.spans, len(parse)),
 }
-"""By name, each from a gold parse (of which all but `oracle` use only the length) and a random generator."""
+"""Functions of a gold parse (of which all but `oracle` use only the length) and a random generator, by name."""
 
 
 def check_baseline(name: str) -> None:
-    """Refuse a baseline that is not known."""
+    """Refuse an unknown baseline."""
     if name.endswith("-chain"):
         raise RamifyError(f"baseline {name!r} has heads but no trees; score it against a CoNLL-U file.")
     if name not in BASELINES:
@@ -75,7 +75,7 @@ def check_baseline(name: str) -> None:
 def baseline_predictions(
     name: str, gold: Gold, seed: int = 0, on_sentence: Callable[[], None] = lambda: None
 ) -> list[Prediction]:
-    """The trees of a baseline for every gold sentence: one prediction, or of random trees several draws."""
+    """The trees of a baseline for every gold sentence: one prediction, or several draws of random trees."""
     check_baseline(name)
     if seed < 0:
         raise RamifyError(f"seed is {seed}, but must be at least 0.")

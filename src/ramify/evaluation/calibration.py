@@ -15,20 +15,20 @@ BINS = 10
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Spans of like posterior."""
+    """Spans with similar posteriors."""
 
     low: float
     high: float
     spans: int
     mean_posterior: float | None
-    """None where there is no span"""
+    """None if the bin is empty"""
     share_gold: float | None
-    """How many of them are gold constituents"""
+    """Number of gold constituents among them"""
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """The reliability table, and the mean gap in it between belief and truth, weighted by spans."""
+    """The reliability table, and the mean difference between posteriors and frequencies, weighted by spans."""
 
     expected_calibration_error: float
     bins: tuple[ReliabilityBin, ...]
@@ -46,10 +46,10 @@ class Reliability:
 
 
 def reliability_counts(posteriors: NDArray[np.float32], gold: Spans) -> NDArray[np.float64]:
-    """Of one sentence for each bin the spans, the sum of their posteriors, and how many are gold: (3, BINS).
+    """(3, BINS) of one sentence, for each bin: the number of spans, the sum of their posteriors, and the gold spans.
 
-    `posteriors` (N+1, N+1) has at [i, j] the probability that words[i:j] are a constituent. All spans of two
-    words or more count but the whole sentence, of which every grammar is sure.
+    `posteriors` (N+1, N+1) has at [i, j] the probability that words[i:j] are a constituent. All spans of two words or
+    more count, except the whole sentence, which always has the posterior 1.
     """
     n = len(posteriors) - 1
     is_gold = np.zeros(posteriors.shape, dtype=bool)

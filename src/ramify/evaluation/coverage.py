@@ -1,9 +1,9 @@
-"""How probable a text is to a model, and how much of the text its vocabulary covers.
+"""The probability of a text under a model, and how much of the text the model's vocabulary covers.
 
 A perplexity depends on the vocabulary: the fewer words are known, the fewer there are to choose from, and the lower it
-is. Two other perplexities account for this. With spelling, every unknown word costs what its characters cost under a
-fixed model of spelling, so that the event is the same whatever the vocabulary. In the perplexity of known words, any
-word may stand in the place of an unknown one.
+is. Two other perplexities account for this. The perplexity with spelling includes the probability of each unknown
+word's characters under a fixed spelling model, so that the event is the same for every vocabulary. In the perplexity of
+known words, any word may take the place of an unknown one.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ramify.evaluation.scores import perplexity_of_total
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Log-probabilities in nats, of one sentence or of several added up; each sentence has one end."""
+    """Log-probabilities in nats, of one sentence or summed over several; each sentence has one end."""
 
     sentences: int = 0
     count: UnknownCount = NO_WORDS
     log_probability: float = 0.0
     known_log_probability: float | None = 0.0
-    """Of the known words, with any word at the places of the others; of a compound grammar a lower bound, too; None for
-    a model that cannot leave words open"""
+    """Of the known words, with any word at the places of the others; a lower bound for a compound grammar; None if the
+    model cannot compute it"""
     spelling_log_probability: float | None = 0.0
-    """Of the unknown words, given that they are unknown; None without a model of spelling"""
+    """Of the unknown words, given that they are unknown; None without a spelling model"""
 
     def __add__(self, other: Likelihood) -> Likelihood:
         return Likelihood(
@@ -40,12 +40,12 @@ class Likelihood:
 
     @property
     def perplexity(self) -> float:
-        """With every unknown word as `<unk>`."""
+        """Perplexity with every unknown word as `<unk>`."""
         return perplexity_of_total(self.log_probability, self.count.words + self.sentences)
 
     @property
     def perplexity_with_spelling(self) -> float | None:
-        """With every unknown word as `<unk>` and its characters."""
+        """Perplexity with every unknown word as `<unk>` and its characters."""
         if self.spelling_log_probability is None:
             return None
         total = self.log_probability + self.spelling_log_probability
@@ -53,7 +53,7 @@ class Likelihood:
 
     @property
     def perplexity_of_known_words(self) -> float | None:
-        """Without the unknown words, which do not count as places either."""
+        """Perplexity without the unknown words, which are not counted as places either."""
         if self.known_log_probability is None:
             return None
         return perplexity_of_total(self.known_log_probability, self.count.known + self.sentences)
@@ -61,25 +61,25 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What is reported with the perplexity of a text: unknown words, and perplexities that account for them."""
+    """Figures reported with the perplexity of a text: unknown words, and perplexities that account for them."""
 
     vocabulary: int
-    """Words of the vocabulary, `<unk>` among them"""
+    """Number of words in the vocabulary, including `<unk>`"""
     words: int
-    """Of the text"""
+    """Number of words of the text"""
     unknown: int
     unknown_rate: float
     """In percent"""
     perplexity_with_spelling: float | None
-    """None for a model that came without a model of spelling"""
+    """None for a model without a spelling model"""
     perplexity_of_known_words: float | None
-    """None for a model that cannot leave words open"""
+    """None if the model cannot compute it"""
     perplexity_signature: str | None
-    """Perplexities can be compared where this is the same; None of a mean over different ones"""
+    """Perplexities can be compared if this is the same; None for a mean over different ones"""
 
     @classmethod
     def of(cls, likelihood: Likelihood, vocabulary: Vocabulary) -> Coverage:
-        """Of a text that has this likelihood under a model with this vocabulary."""
+        """The coverage of a text that has this likelihood under a model with this vocabulary."""
         count = likelihood.count
         return cls(
             vocabulary=len(vocabulary),
@@ -99,7 +99,7 @@ class Coverage:
 
 
 def _sum(first: float | None, second: float | None) -> float | None:
-    """None where one is not known."""
+    """The sum; None if a summand is None."""
     return None if first is None or second is None else first + second
 
 
@@ -115,5 +115,5 @@ def are_comparable(coverages: Iterable[Coverage | None]) -> bool:
 
 
 def format_perplexity(perplexity: float) -> str:
-    """A perplexity as it is printed."""
+    """A perplexity in the printed form."""
     return f"{perplexity:,.1f}" if math.isfinite(perplexity) else "inf"

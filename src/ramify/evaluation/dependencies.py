@@ -1,7 +1,7 @@
 """Heads of words against those of a treebank in CoNLL-U: directed and undirected accuracy.
 
 Heads are numbers as in CoNLL-U: 0 for the root, else the word's place counted from 1. Punctuation is removed on both
-sides before anything is counted, and what depended on it depends on its head instead.
+sides before counting, and its dependents are attached to its head.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ramify.evaluation.gold import SHORTEST, Gold, gold_from_corpus
 from ramify.evaluation.scores import LENGTHS, percent, range_name
 
 Heads = NDArray[np.int64]
-"""(N,) of the N words of a sentence; -1 for a word of which a system says nothing"""
+"""(N,) heads of the N words of a sentence; -1 for a word whose head a system does not give"""
 NO_HEAD = -1
 
 
@@ -34,12 +34,12 @@ class GoldHeads:
     words: Gold
     """The sentences, and which of them are scored; no trees"""
     heads: list[Heads]
-    """Of each sentence that is scored, among its words alone"""
+    """Heads of each scored sentence, among its words only"""
     all_tagged: bool
     """Whether every token has UPOS, so that UPOS alone decides which tokens are words"""
 
     def signature(self, options: Sequence[str] = ()) -> str:
-        """What must be known about a score to compare it."""
+        """What must be equal to compare two scores."""
         decided_by = "UPOS" if self.all_tagged else "UPOS or, where it is missing, form"
         lengths = f"sentences of {range_name(SHORTEST, self.words.longest)} words"
         return self.words.signed("heads, root included", f"punctuation removed by {decided_by}", lengths, *options)
@@ -63,8 +63,8 @@ def _is_word(gold: Gold, place: int) -> list[bool]:
 def without_punctuation(heads: Sequence[int], is_word: Sequence[bool]) -> Heads:
     """The heads of the words among themselves, from those of all tokens, which must be a tree.
 
-    A word whose head is not a word gets that token's head, and so on. Where the root is not a word, several words may
-    have the head 0.
+    A word whose head is not a word gets the head of that token, and so on. If the root is not a word, several words
+    may have the head 0.
     """
     number = np.concatenate([[0], np.cumsum(is_word)])
     found = []
@@ -82,10 +82,10 @@ class HeadPrediction:
     system: str
     heads: Sequence[Heads]
     failures: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """The sentences without heads by reason, as numbers from 1 in the treebank; none of their heads counts as right"""
+    """The sentences without heads by reason, as numbers from 1 in the treebank; all their heads count as wrong"""
     in_log_space: int = 0
     options: tuple[str, ...] = ()
-    """Of the decoder, for the signature"""
+    """Decoder, for the signature"""
 
 
 def left_chain(n: int) -> Heads:
@@ -99,7 +99,7 @@ def right_chain(n: int) -> Heads:
 
 
 CHAINS: dict[str, Callable[[int], Heads]] = {"left-chain": left_chain, "right-chain": right_chain}
-"""Heads that need no model, from the number of words"""
+"""Functions from the number of words to heads, which need no model"""
 
 
 def check_chain(name: str) -> None:
@@ -117,7 +117,7 @@ def chain_prediction(name: str, gold: GoldHeads) -> HeadPrediction:
 
 
 def read_head_prediction(file: str | Path, gold: GoldHeads, system: str | None = None) -> HeadPrediction:
-    """The heads of a file in CoNLL-U, with a sentence for each gold one, or for each of those with words.
+    """The heads of a file in CoNLL-U, with a sentence for each gold sentence, or for each that has words.
 
     It may have the gold punctuation, other punctuation or none; the gold words must all be there.
     """
@@ -154,9 +154,9 @@ class HeadScores:
     """Agreement of predicted with gold heads, in percent of the words of all sentences."""
 
     directed: float
-    """Words that have the right head"""
+    """Words with the correct head"""
     undirected: float
-    """Words whose arc is right if its direction is ignored; the root has no other direction"""
+    """Words whose arc is correct if its direction is ignored; the arc of the root has only one direction"""
     words: int
     sentences: int
 
@@ -166,7 +166,7 @@ class HeadScores:
         directed = undirected = words = 0
         for right, guess in zip(gold, predicted, strict=True):
             same = right == guess
-            # The predicted head depends on the word instead: the same arc the other way round.
+            # The predicted head depends on the word: the same arc in the other direction.
             reversed_ = (guess > 0) & (right[guess - 1] == np.arange(1, len(right) + 1))
             directed += int(same.sum())
             undirected += int((same | reversed_).sum())
@@ -176,7 +176,7 @@ class HeadScores:
 
 @dataclass(frozen=True)
 class HeadEvaluation:
-    """How the heads of one system agree with a treebank; the signature says how they were counted."""
+    """Agreement of the heads of one system with a treebank; the signature says how they were counted."""
 
     system: str
     scores: HeadScores
@@ -186,9 +186,9 @@ class HeadEvaluation:
     in_log_space: int
     signature: str
     run_directed: tuple[float, ...] = ()
-    """Directed accuracy of each run, where this is the mean over several"""
+    """Directed accuracy of each run, if this is the mean over several"""
     best_by_dev_likelihood: str | None = None
-    """Of several trained runs the one that is chosen without looking at heads"""
+    """Among several trained runs, the one with the best dev likelihood, which is chosen without heads"""
 
     @property
     def directed_std(self) -> float | None:
@@ -201,7 +201,7 @@ class HeadEvaluation:
 
 
 def score_heads(gold: GoldHeads, prediction: HeadPrediction) -> HeadEvaluation:
-    """All scores of a prediction, and those of the sentences of each range of lengths that has any."""
+    """All scores of a prediction, and those of each range of lengths that occurs."""
     by_length = {}
     for shortest, longest in LENGTHS:
         chosen = [shortest <= length <= (longest or length) for length in gold.words.lengths]

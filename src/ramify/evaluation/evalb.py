@@ -1,9 +1,9 @@
 """Scores as in EVALB (Sekine and Collins): labelled brackets, pooled over the corpus, with its usual parameters.
 
-Those of `COLLINS.prm`: leaves tagged `, : `` '' .` or -NONE- are removed, as are brackets labelled TOP; ADVP and PRT
-are one label; function tags are cut. Brackets over one word count, and of two equal ones each has to be found. Which
-leaves are removed follows from the gold tags on both sides, so that trees without tags can be
-scored; if the tags of both trees agree, this makes no difference.
+With the parameters of `COLLINS.prm`, leaves tagged `, : `` '' .` or -NONE- are removed, and so are brackets labelled
+TOP; ADVP and PRT are the same label; function tags are stripped. Brackets over one word count, and two equal brackets
+must both be found. The gold tags decide which leaves are removed on both sides, so trees without tags can be scored; if
+the tags of both trees agree, this makes no difference.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _TRACES = WordRule(removed=frozenset(["-NONE-"]))
 _EQUAL = {"PRT": "ADVP"}
 CUT_LENGTH = 40
 RULE = ("EVALB COLLINS.prm", f"all leaves in both trees but {PUNCTUATION}")
-"""How it counts, for the signature"""
+"""The convention, for the signature"""
 
 Bracket = tuple[int, int, str]
 
 
 @dataclass(frozen=True)
 class EvalbScores:
-    """The figures of EVALB's summary, in percent; crossing is a number of brackets per sentence."""
+    """The figures of EVALB's summary, in percent, except `crossing`, a number of brackets per sentence."""
 
     recall: float
     precision: float
@@ -48,7 +48,7 @@ class EvalbScores:
 def evalb(pairs: Iterable[tuple[Parse, Parse]]) -> dict[str, EvalbScores]:
     """The summary of `all` gold and predicted trees, leaf by leaf of the same words, and of those `up to 40` leaves.
 
-    Sentences that are nothing but punctuation are skipped.
+    Sentences that consist only of punctuation are skipped.
     """
     rows, short = [], []
     for gold, predicted in pairs:
@@ -62,7 +62,7 @@ def evalb(pairs: Iterable[tuple[Parse, Parse]]) -> dict[str, EvalbScores]:
 
 
 def _counts(gold: Parse, predicted: Parse) -> tuple[int, int, int, int, int, int]:
-    """Matching, gold, predicted, crossing brackets; right tags, words."""
+    """Numbers of matching, gold, predicted and crossing brackets, of correct tags and of words."""
     ours, theirs = _brackets(gold), _brackets(predicted)
     spans = {(start, end) for start, end, _ in ours}
     crossing = sum(count for (i, j, _), count in theirs.items() if any(_cross(i, j, k, m) for k, m in spans))

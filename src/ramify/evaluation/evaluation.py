@@ -24,7 +24,7 @@ from ramify.evaluation.usage import Usage, usage
 class Evaluation:
     """The scores of one system on one treebank; the signature says how they were counted.
 
-    Result files contain it. What later versions added has a default, because earlier files do not have it.
+    Result files contain it. Fields that later versions added have defaults, because earlier files lack them.
     """
 
     system: str
@@ -39,7 +39,7 @@ class Evaluation:
     """Recall of the spans that have labels to compare, times the homogeneity of these labels"""
     tags: Agreement | None
     nonterminals_used: Usage | None
-    """Those in predicted constituents of two words or more; None for systems without labels"""
+    """Nonterminals of predicted constituents of two words or more; None for systems without labels"""
     preterminals_used: Usage | None
     rule_cosine: float | None = None
     """The mean cosine between the rules of two nonterminals; near 1, most symbols have similar rules"""
@@ -62,11 +62,11 @@ class Evaluation:
     run_f1: tuple[float, ...] = ()
     """S-F1 of each run, if this is the mean over several"""
     best_by_dev_likelihood: str | None = None
-    """Of several trained runs, the one with the best dev likelihood, which is chosen without looking at trees"""
+    """Among several trained runs, the one with the best dev likelihood, which is chosen without trees"""
 
     @property
     def not_derived(self) -> int:
-        """How many sentences have no parse."""
+        """The number of sentences without a parse."""
         return sum(map(len, self.failures.values()))
 
     @property
@@ -141,9 +141,9 @@ def failures_in_any_run(runs: Sequence[Mapping[str, tuple[int, ...]]]) -> dict[s
 
 
 def mean(values: Sequence[Any]) -> Any:
-    """The mean of every number in a nest of dataclasses, dictionaries and tuples; None where one is missing.
+    """The mean of every number in nested dataclasses, dictionaries and tuples; None if one is missing.
 
-    Of anything else it is what all have in common, or None.
+    Other values are kept if all are equal; otherwise they become None.
     """
     first = values[0]
     if any(value is None for value in values):

@@ -1,4 +1,4 @@
-"""Sentences that a system has no parse of: why, how many, which."""
+"""Sentences without a parse: the reasons, how many there are, and which."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Failure = Literal["no derivation", "too long", "constraints"]
 than the free memory allows, or no tree of the grammar meets its constraints"""
 
 MAX_NAMED = 5
-"""How many sentences are named for each reason"""
+"""Maximum number of sentences listed for each reason"""
 
 
 def group_by_reason(failures: Iterable[Failure | None], names: Iterable[int]) -> dict[str, tuple[int, ...]]:
-    """The names of the sentences that have no parse, by reason."""
+    """The names of the sentences without a parse, by reason."""
     found: dict[str, list[int]] = {}
     for failure, name in zip(failures, names, strict=True):
         if failure is not None:
@@ -23,7 +23,7 @@ def group_by_reason(failures: Iterable[Failure | None], names: Iterable[int]) ->
 
 
 def describe_failures(counts: Mapping[str, int], named: Mapping[str, Sequence[object]], sentences: int) -> str:
-    """Such as `2 of 100 sentences have no parse: no derivation 2 (line 4; line 9).`"""
+    """Lines such as `2 of 100 sentences have no parse: no derivation 2 (line 4; line 9).`"""
     reasons = []
     for reason, count in counts.items():
         names = "; ".join(map(str, named[reason][:MAX_NAMED]))
@@ -35,5 +35,5 @@ def describe_failures(counts: Mapping[str, int], named: Mapping[str, Sequence[ob
 
 
 def describe_log_space(sentences: int) -> str:
-    """That numbers underflowed."""
+    """A line that reports underflow."""
     return f"Sentences computed in log space because of underflow in float32: {sentences:,}."

@@ -1,4 +1,4 @@
-"""What is scored: the sentences of a treebank, and what a system says about them."""
+"""The input of scoring: the sentences of a treebank, and the trees of a system for them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Gold:
     """A treebank ready for scoring."""
 
     corpus: Corpus
-    """As it was read, punctuation and short sentences included"""
+    """The treebank as read, including punctuation and short sentences"""
     rule: WordRule
     parses: list[Parse]
-    """Words alone, of the lengths that are scored"""
+    """Only the words, of the sentences that are scored"""
     places: list[int]
-    """Of each of these parses in the corpus"""
+    """Place of each of these parses in the corpus"""
     longest: int | None = None
 
     @cached_property
     def lengths(self) -> list[int]:
-        """In words."""
+        """The numbers of words."""
         return [len(parse) for parse in self.parses]
 
     @cached_property
@@ -47,7 +47,7 @@ class Gold:
         return [parse.spans for parse in self.parses]
 
     def signature(self, convention: Convention, options: Sequence[str] = ()) -> str:
-        """What must be known about a score to compare it: version, convention, words, lengths, options, data."""
+        """What must be equal to compare two scores: version, convention, words, lengths, options, data."""
         sentences = f"sentences of {range_name(SHORTEST, self.longest)} words"
         return self.signed(f"S-F1 {convention}", f"words {self.rule}", sentences, *options)
 
@@ -62,24 +62,24 @@ class Prediction:
 
     system: str
     parses: Sequence[Parse]
-    """Of the same words; labels that the system does not know are empty, tags `_`"""
+    """Parses of the same words; unknown labels are empty, unknown tags `_`"""
     log_probabilities: Sequence[float] | None = None
-    """log p(w) of each sentence in nats, from systems that have it"""
+    """log p(w) of each sentence in nats, if the system has it"""
     calibration: Reliability | None = None
     coverage: Coverage | None = None
-    """Of the gold sentences by the vocabulary, from systems that have one"""
+    """Coverage of the gold sentences, if the system has a vocabulary"""
     whole: Sequence[tuple[Parse, Parse]] | None = None
-    """Gold and predicted trees with all leaves they share, punctuation included, of all sentences predicted"""
+    """Gold and predicted trees of all predicted sentences, with all shared leaves including punctuation"""
     failures: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The sentences without a parse by reason, as numbers from 1 in the treebank; they count with their flat trees"""
     in_log_space: int = 0
-    """How many sentences float32 could not hold the numbers of"""
+    """Number of sentences whose numbers underflowed in float32"""
     agreement: dict[str, Any] | None = None
-    """Of the members of an ensemble, as `MemberAgreement` records it"""
+    """Agreement of the members of an ensemble, as `MemberAgreement` records it"""
     rule_cosine: float | None = None
     """The mean cosine between the rules of two nonterminals, from PCFGs"""
     options: tuple[str, ...] = ()
-    """How the trees were found, where it was not as usual, for the signature"""
+    """Decoding options that differ from the default, for the signature"""
 
     @property
     def spans(self) -> list[Spans]:
@@ -93,7 +93,7 @@ class Prediction:
 
 
 def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest: int | None = None) -> Gold:
-    """A treebank to score sentences of two to `longest` words of; the rule for words is guessed if not given."""
+    """A treebank, to score its sentences of two to `longest` words; the rule for words is guessed if not given."""
     corpus = trees if isinstance(trees, Corpus) else read_sentences(trees)
     if corpus.kind == "conllu":
         raise RamifyError(f"{corpus.source}: contains heads in CoNLL-U, not trees; give a file of bracketed trees.")
@@ -103,7 +103,7 @@ def load_gold(trees: str | Path | Corpus, rule: WordRule | None = None, longest:
 
 
 def gold_from_corpus(corpus: Corpus, rule: WordRule, longest: int | None = None) -> Gold:
-    """A corpus of which the sentences of two to `longest` words are to be scored."""
+    """A corpus, to score its sentences of two to `longest` words."""
     if longest is not None and longest < SHORTEST:
         raise RamifyError(f"longest is {longest}, but a sentence with a tree has {SHORTEST} words or more.")
     cleaned = [remove_non_words(parse, rule) for parse in corpus.parses]

@@ -1,7 +1,7 @@
-"""What a system's nonterminals are: the words they stand over, and the gold labels they go with.
+"""Describes the nonterminals of a system by the words that they cover and the gold labels of their constituents.
 
-After the analysis of induced labels in Yang et al. 2021 and the table in their appendix: nonterminals by use, their
-constituents, the nonterminals that each gold label goes to, and the subtypes that they divide it into.
+It follows the analysis of induced labels in Yang et al. 2021 and the table in their appendix: nonterminals by use,
+their constituents, the nonterminals of each gold label, and the subtypes into which they divide it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from ramify.evaluation.labels import shared_constituents
 from ramify.evaluation.subtypes import Subtype, subtypes_of
 
 LONGEST_EXAMPLE = 8
-"""Constituents of more words are counted, but hardly ever occur twice in a text and are not shown as examples."""
+"""Longer constituents are counted, but not shown as examples, because they rarely occur twice in a text."""
 
 Counts = dict[str, int]
 
 
 @dataclass
 class Phrases:
-    """What one nonterminal stands over; first and last words in lower case, numbers `N`, as a grammar sees them."""
+    """The constituents of one nonterminal; first and last words are normalised, as a grammar sees them."""
 
     count: int = 0
     first_words: Counter[str] = field(default_factory=Counter)
     last_words: Counter[str] = field(default_factory=Counter)
     constituents: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    """Of at most `LONGEST_EXAMPLE` words, as they are written"""
+    """Phrases of at most `LONGEST_EXAMPLE` words, as written"""
 
     def add(self, words: Sequence[str], normal: Sequence[str]) -> None:
-        """One more constituent, as written and in normal form."""
+        """Count a constituent, given as written and in normal form."""
         self.count += 1
         self.first_words[normal[0]] += 1
         self.last_words[normal[-1]] += 1
@@ -42,7 +42,7 @@ class Phrases:
             self.constituents[tuple(words)] += 1
 
     def typical(self, count: int = 10) -> list[tuple[str, int]]:
-        """The most frequent constituents; of equally frequent ones those with the most usual first and last words.
+        """The most frequent constituents; among equally frequent ones, those with the most common first and last words.
 
         Numbers are `N`; capitals stay, because they show where a sentence begins.
         """
@@ -60,9 +60,9 @@ class Induced:
     """The symbols of a system as they were predicted, counted over any number of sentences."""
 
     phrases: dict[str, Phrases] = field(default_factory=lambda: defaultdict(Phrases))
-    """By nonterminal; spans of two words or more, the whole sentence among them"""
+    """By nonterminal: spans of two words or more, including the whole sentence"""
     tags: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """By preterminal the words it stands over, in normal form"""
+    """By preterminal, its words in normal form"""
     tag_alignment: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """By preterminal the gold tags of its words"""
     first_words: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -71,9 +71,9 @@ class Induced:
     has_gold: bool = False
 
     def add(self, predicted: Parse, gold: Parse | None = None) -> None:
-        """One more sentence, with its gold tree if there is one; constituents are compared under the convention `tn`.
+        """Count a sentence and compare it with its gold tree, if there is one, under the convention `tn`.
 
-        Correctly predicted are spans of two words or more but the whole sentence. Of a unary chain the uppermost label
+        Only spans of two words or more except the whole sentence are compared. In a unary chain, the topmost label
         counts, without function tags.
         """
         self.sentences += 1
@@ -100,12 +100,12 @@ class Induced:
 
     @property
     def usage(self) -> Counts:
-        """How often each nonterminal is predicted, the most frequent first."""
+        """The number of occurrences of each predicted nonterminal, the most frequent first."""
         return most_frequent({label: phrases.count for label, phrases in self.phrases.items()})
 
     @property
     def tag_usage(self) -> Counts:
-        """How often each preterminal is predicted, the most frequent first."""
+        """The number of occurrences of each predicted preterminal, the most frequent first."""
         return most_frequent({tag: words.total() for tag, words in self.tags.items()})
 
     @property
@@ -124,7 +124,7 @@ class Induced:
 
     @property
     def purity(self) -> float | None:
-        """That of the alignment; None if nothing is aligned."""
+        """The purity of the alignment; None if nothing is aligned."""
         return purity(self.alignment) if self.first_words else None
 
     @property
@@ -152,9 +152,9 @@ class Induced:
 
 
 def count_induced(predicted: Iterable[Parse], gold: Iterable[Parse] | None = None) -> Induced:
-    """The symbols of predicted parses and, with gold parses of the same words, what they have to do with gold labels.
+    """The symbols of predicted parses and, given gold parses of the same words, their alignment with gold labels.
 
-    Either may be a stream: what is kept grows with the number of different phrases, not with the number of sentences.
+    Both may be streams: memory grows with the number of different phrases, not with the number of sentences.
     """
     induced = Induced()
     if gold is None:

@@ -1,4 +1,4 @@
-"""Labels of gold trees: which of them a system brackets, and what its own labels and tags have to do with them."""
+"""Labels of gold trees: their recall, and how well a system's labels and tags agree with them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ramify.evaluation.spans import Spans
 
 @dataclass(frozen=True)
 class LabelRecall:
-    """How much of one category is found."""
+    """The recall of one category."""
 
     recall: float
-    """The percentage of its constituents that are predicted, whatever their label"""
+    """The percentage of its constituents whose spans are predicted, with any label"""
     constituents: int
     share: float
-    """The percentage of all gold constituents that counted"""
+    """Percentage of all counted gold constituents"""
     mean_length: float
-    """In words"""
+    """Mean length in words"""
 
 
 def recall_by_label(gold: Sequence[Parse], predicted: Sequence[Spans]) -> dict[str, LabelRecall]:
@@ -57,7 +57,7 @@ def category(label: str) -> str:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well induced symbols predict the gold ones, in percent."""
+    """How well induced symbols predict the gold symbols, in percent."""
 
     many_to_one: float
     """Accuracy if every induced symbol is mapped to the gold symbol that it occurs with most often"""
@@ -71,7 +71,7 @@ class Agreement:
 
 
 def agreement(gold: Sequence[str], induced: Sequence[str]) -> Agreement | None:
-    """The agreement of two labellings of the same things; None if there is nothing."""
+    """The agreement of two labellings of the same items; None if there are no items."""
     if not gold:
         return None
     pairs = Counter(zip(gold, induced, strict=True))
@@ -102,7 +102,7 @@ def labels_of_shared_spans(gold: Sequence[Parse], predicted: Sequence[Parse]) ->
 def shared_constituents(gold: Parse, predicted: Parse) -> Iterator[tuple[tuple[int, int], str, str]]:
     """Every span that both trees have, with its gold category and its predicted label.
 
-    Of spans of two words or more but the whole sentence; of a unary chain the uppermost label.
+    Spans of two words or more count, except the whole sentence; in a unary chain, the topmost label counts.
     """
     theirs = _uppermost(predicted)
     for span, label in _uppermost(gold).items():
@@ -111,7 +111,7 @@ def shared_constituents(gold: Parse, predicted: Parse) -> Iterator[tuple[tuple[i
 
 
 def _uppermost(parse: Parse) -> dict[tuple[int, int], str]:
-    # Constituents stand in preorder, so in reverse order the last to be written is the uppermost.
+    # Constituents are in preorder, so in reverse order the topmost one is written last.
     pairs = zip(reversed(parse.spans.tolist()), reversed(parse.labels), strict=True)
     return {(start, end): label for (start, end), label in pairs if 1 < end - start < len(parse)}
 

@@ -13,7 +13,7 @@ from ramify.errors import RamifyError
 from ramify.evaluation.spans import SpanCounts
 
 LENGTHS: tuple[tuple[int, int | None], ...] = ((2, 10), (11, 20), (21, 30), (31, 40), (41, None), (2, 40))
-"""First and last length of the sentences that are also scored apart: five bins, and 40 words or fewer"""
+"""Ranges of lengths that are also scored separately: five bins, and 40 words or fewer"""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Scores:
 
     @classmethod
     def of(cls, counts: SpanCounts) -> Scores:
-        """The scores of these sentences, of which there must be one."""
+        """The scores of these sentences, of which there must be at least one."""
         hits, gold, predicted = (int(side.sum()) for side in (counts.hits, counts.gold, counts.predicted))
         return cls(
             sentence_f1=100 * float(counts.f1.mean()),
@@ -45,7 +45,7 @@ class Scores:
 
 
 def scores_by_length(counts: SpanCounts, lengths: Sequence[int] | NDArray[np.integer]) -> dict[str, Scores]:
-    """The scores of the sentences of each range of `LENGTHS`, such as `2-10` or `41+`, that has any."""
+    """The scores of each range of `LENGTHS` that occurs, such as `2-10` or `41+`."""
     length = np.asarray(lengths)
     found: dict[str, Scores] = {}
     for shortest, longest in LENGTHS:
@@ -56,7 +56,7 @@ def scores_by_length(counts: SpanCounts, lengths: Sequence[int] | NDArray[np.int
 
 
 def range_name(shortest: int, longest: int | None) -> str:
-    """`2-10`, or `41+` where there is no longest."""
+    """`2-10`, or `41+` without an upper limit."""
     return f"{shortest}+" if longest is None else f"{shortest}-{longest}"
 
 
@@ -67,7 +67,7 @@ def perplexity(log_probabilities: ArrayLike, lengths: ArrayLike) -> float:
 
 
 def perplexity_of_total(total: float, places: int) -> float:
-    """exp(-total / places), where the places are the words and one end for each sentence."""
+    """exp(-total / places), where the places are the words and one end per sentence."""
     if places == 0:
         raise RamifyError("Perplexity needs at least one sentence; check the data.")
     try:

@@ -25,7 +25,7 @@ class Comparison:
     bootstrap_p: float
     """Twice the share of resampled differences on the other side of zero"""
     permutation_p: float
-    """The share of differences at least as large when in each sentence A and B may be swapped"""
+    """The share of differences at least as large if A and B are swapped at random in each sentence"""
     better: int
     """Sentences on which B is better"""
     worse: int
@@ -40,8 +40,7 @@ def compare_f1(
     """Paired bootstrap (Efron and Tibshirani 1993) and permutation test of two systems' F1, (sentences,) each."""
     if samples < 1 or seed < 0:
         raise RamifyError(
-            f"samples is {samples} and seed is {seed}, but samples must be at least 1 and seed at least 0; correct "
-            "them."
+            f"samples is {samples} and seed is {seed}; give at least 1 for samples and at least 0 for the seed."
         )
     if len(first) != len(second) or not len(first):
         raise RamifyError(
@@ -51,7 +50,7 @@ def compare_f1(
     resampled = np.concatenate(list(_resampled_means(gain, samples, np.random.default_rng([seed, 0]))))
     swapped = np.concatenate(list(_swapped_means(gain, samples, np.random.default_rng([seed, 1]))))
     low, high = np.percentile(resampled, [2.5, 97.5])
-    # What was observed is one of the samples, so that p is never zero; sums in another order may differ in the last
+    # The observed difference is one of the samples, so p is never zero. Sums in another order may differ in the last
     # digits.
     as_large = 1 + int((np.abs(swapped) >= abs(gain.mean()) - 1e-12).sum())
     other_side = 1 + int(min((resampled <= 0).sum(), (resampled >= 0).sum()))
@@ -70,7 +69,7 @@ def compare_f1(
 
 
 def _draws(samples: int, sentences: int) -> Iterator[int]:
-    """How many samples to draw at once so that memory stays small."""
+    """Number of samples to draw at a time, to limit memory."""
     at_once = max(1, _ROWS_OF_ONE_DRAW // sentences)
     while samples > 0:
         yield min(at_once, samples)

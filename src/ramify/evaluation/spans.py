@@ -23,7 +23,7 @@ Spans = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class SpanCounts:
-    """For each sentence how many spans there are on both sides and on each: (sentences,)."""
+    """Numbers of common, gold and predicted spans of each sentence: (sentences,)."""
 
     hits: NDArray[np.int64]
     gold: NDArray[np.int64]
@@ -34,9 +34,9 @@ class SpanCounts:
 
     @property
     def f1(self) -> NDArray[np.float64]:
-        """Of each sentence, from 0 to 1; where neither side has a span it is 1, where only one has, 0."""
+        """F1 of each sentence, from 0 to 1; it is 1 if neither side has a span, and 0 if only one side has."""
         both = self.gold + self.predicted
-        # 2 hits / (gold + predicted) is F1; with nothing on either side recall and precision are 1 by definition.
+        # F1 is 2 hits / (gold + predicted); if both sides are empty, recall and precision are 1 by definition.
         return np.where(both > 0, 2 * self.hits / np.maximum(both, 1), 1.0)
 
     def among(self, chosen: NDArray[np.bool_]) -> SpanCounts:
@@ -50,7 +50,7 @@ def count_spans(
     lengths: Sequence[int] | NDArray[np.integer],
     convention: Convention = "tn",
 ) -> SpanCounts:
-    """Count the spans of every sentence, each of two words or more; a span that stands twice is one."""
+    """Count the spans of every sentence of two words or more; a repeated span counts once."""
     if convention not in CONVENTIONS:
         raise RamifyError(f"The scoring convention {convention!r} is unknown; choose tn or kim.")
     if not len(gold) == len(predicted) == len(lengths):
@@ -71,7 +71,7 @@ def count_spans(
 def _span_set(
     spans: Sequence[Spans], length: NDArray[np.int64], convention: Convention
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every distinct span that counts as one sorted number, and how many of them each sentence has."""
+    """All distinct spans that count, as sorted numbers, and the number of them in each sentence."""
     sentence = np.repeat(np.arange(len(spans)), [len(s) for s in spans])
     start, end = np.concatenate([np.reshape(s, (-1, 2)) for s in spans]).astype(np.int64).T
     n = length[sentence]
@@ -83,7 +83,7 @@ def _span_set(
         )
     whole = end - start == n
     if convention == "kim":
-        # Spans are sets afterwards, so all but one leaves one span whenever there are two or more.
+        # Spans become sets later, so removing all but one leaves one span if there are two or more.
         repeated = np.bincount(sentence[whole], minlength=len(spans)) >= 2
         whole &= ~repeated[sentence]
     counting = (end - start >= 2) & ~whole

@@ -1,9 +1,9 @@
 """Which first words distinguish the nonterminals that share one gold label.
 
 The measure is the log-odds ratio with an informative Dirichlet prior, in standard deviations (Monroe, Colaresi and
-Quinn 2008): the odds of a word as the first of a nonterminal's constituents against its odds as the first of all the
-label's other constituents, both smoothed towards the label's own distribution of first words. A rare word cannot reach
-a high value, nor can one that is frequent everywhere.
+Quinn 2008). It compares the odds of a word as the first word of a nonterminal's constituents with its odds in the
+label's other constituents; both are smoothed towards the label's distribution of first words. Rare words, and words
+that are frequent everywhere, have low values.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass
 from math import log, sqrt
 
 PRIOR_COUNT = 10.0
-"""Number of constituents with the label's own first words that are added to either side."""
+"""Number of pseudo-constituents, with the label's distribution of first words, added to both sides."""
 MIN_COUNT, MIN_SHARE = 5, 0.02
 """A nonterminal with fewer correctly predicted constituents of a label, or a smaller share, is not a subtype of it."""
 MIN_WORD_COUNT = 2
 MIN_DEVIATIONS = 1.645
-"""Standard deviations: what chance alone exceeds once in twenty times."""
+"""Threshold in standard deviations, which chance exceeds once in twenty times."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Subtype:
 
     nonterminal: str
     count: int
-    """Of correctly predicted constituents of the label"""
+    """Number of correctly predicted constituents of the label"""
     share: float
-    """Of all of them, from 0 to 1"""
+    """Share of all of them, from 0 to 1"""
     first_words: tuple[tuple[str, int], ...]
-    """Those that distinguish it from the others, the most significant first, with their counts; may be empty"""
+    """The words that distinguish it from the others, the most significant first, with counts; may be empty"""
 
     def as_record(self) -> dict[str, object]:
         """As JSON values."""
@@ -40,9 +40,9 @@ class Subtype:
 
 
 def subtypes_of(first_words: Mapping[str, Counter[str]], words: int = 5) -> list[Subtype]:
-    """The nonterminals of some size among those of one label, the most frequent first.
+    """The nonterminals that make up a relevant part of one label, the most frequent first.
 
-    Given are the first words of the label's correctly predicted constituents by nonterminal.
+    The argument has the first words of the label's correctly predicted constituents by nonterminal.
     """
     everything: Counter[str] = sum(first_words.values(), Counter())
     total = everything.total()

@@ -1,4 +1,4 @@
-"""Trees of any parser, found by the words of a sentence, in whatever order the file has them."""
+"""Trees of any parser, found by the words of a sentence, so that the file can be in any order."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ _SHOWN_WORDS = 8
 
 
 class TreeLookup:
-    """The trees of a file by their words. Punctuation is not part of the key, so trees and sentences may differ in it.
+    """The trees of a file by their words, ignoring punctuation.
 
-    A sentence that occurs several times gets its trees in the order of the file, and the last of them once they run
-    out.
+    A sentence that occurs several times gets its trees in the order of the file, and then repeatedly the last one.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._ways: list[dict[Key, list[Parse]]] = []
-        """Read with labels and without; the first sentence that is found decides which way is right"""
+        """The trees read with and without labels; the first sentence found decides which is right"""
         problems = []
         for trees in possible_readings(path):
             try:

@@ -1,1 +1,1 @@
-"""ramify in the formats and frameworks of others: spaCy, Parquet, brat. Each is imported only when it is used."""
+"""Formats and frameworks of other projects: spaCy, Parquet, brat. Each is imported only when it is used."""

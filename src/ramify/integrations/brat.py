@@ -1,4 +1,4 @@
-"""brat's stand-off format: a text, and a file of annotations that say where in it each constituent is.
+"""brat's stand-off format: a text, and a file of annotations with the offsets of each constituent.
 
 Offsets count characters (code points) of the whole text, as brat does; a character outside the Basic Multilingual Plane
 counts as one. See https://brat.nlplab.org/standoff.html.
@@ -18,8 +18,8 @@ _NOT_IN_A_TYPE = re.compile(r"[^A-Za-z0-9_-]")
 def standoff(analyses: Iterable[Analysis], with_posteriors: bool = False) -> Iterator[tuple[str, str]]:
     """For each sentence its line of the text and its lines of annotations, all with their line ends.
 
-    A sentence is one line: line ends inside it become spaces, so that its characters stay where they were. With
-    posteriors, a note at each constituent holds that of its span.
+    A sentence is one line: line ends inside it become spaces, so offsets do not change. With posteriors, each
+    constituent has a note with the posterior of its span.
     """
     offset = number = 0
     for analysis in analyses:

@@ -1,4 +1,4 @@
-"""Analyses as a Parquet file: a row for each sentence, with the columns of the row that it was read from."""
+"""Analyses as a Parquet file: a row for each sentence, with the columns of the row from which it was read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ramify.parser.analysis import Analysis
 from ramify.parser.kept_columns import check_names
 
 ROW_GROUP = 8192
-"""Sentences that are written together"""
+"""Number of sentences that are written together"""
 ID = "id"
 
 
@@ -26,10 +26,10 @@ def write_parquet(
     first: int = 1,
     given: GivenColumns | None = None,
 ) -> None:
-    """All analyses; `about` becomes the metadata of the file, such as the checksum of the model.
+    """Write all analyses; `about` becomes the metadata of the file, such as the checksum of the model.
 
-    A table without a column `id` gets one: the number of the sentence, from `first` on. `given` are the columns of the
-    table, where the sentences are a part of it and do not show all of them.
+    A table without a column `id` gets one: the number of the sentence, counted from `first`. `given` are the columns of
+    the whole table, if the sentences are only a part of it and may not have all of its columns.
     """
     arrow = pyarrow()
     own = _own_schema(arrow)
@@ -56,9 +56,9 @@ def write_parquet(
 
 
 def join_parquet(handle: BinaryIO, parts: Iterable[bytes], renumber: bool) -> None:
-    """What `write_parquet` wrote of the parts of one text, as it would have written the whole of it.
+    """Join parts of one text that `write_parquet` wrote, as it would have written the whole text.
 
-    With `renumber` the numbers of sentences are counted through.
+    With `renumber`, sentences are numbered across all parts.
     """
     arrow = pyarrow()
     number, writer = 1, None
@@ -66,7 +66,7 @@ def join_parquet(handle: BinaryIO, parts: Iterable[bytes], renumber: bool) -> No
         for part in parts:
             with arrow.parquet.ParquetFile(arrow.BufferReader(part)) as table:
                 if writer is None:
-                    # As it was given when the part was written; what is read calls the items of lists otherwise.
+                    # The schema with which the part was written: on reading, items of lists have another name.
                     stored = base64.b64decode(table.metadata.metadata[b"ARROW:schema"])
                     schema = arrow.ipc.read_schema(arrow.py_buffer(stored))
                     writer = _writer(handle, schema)
@@ -87,7 +87,7 @@ def _writer(handle: BinaryIO, schema: Any) -> Any:
 
 
 def _own_schema(arrow: Any) -> Any:
-    """What a parse adds; positions are counted in tokens, those of `offsets` in characters."""
+    """The columns of a parse; positions are counted in tokens, those of `offsets` in characters."""
     at = [("start", arrow.int32()), ("end", arrow.int32())]
     span = arrow.struct([*at, ("label", arrow.string()), ("posterior", arrow.float32())])
     return arrow.schema(
@@ -107,7 +107,7 @@ def _own_schema(arrow: Any) -> Any:
 
 
 def _record(analysis: Analysis) -> dict[str, object]:
-    """A row; the posterior of a constituent is that of its span, whatever its label."""
+    """A row; the posterior of a constituent is that of its span with any label."""
     parse, posteriors = analysis.parse, analysis.posteriors
     log_p = analysis.log_probability
     return {
@@ -128,7 +128,7 @@ def _record(analysis: Analysis) -> dict[str, object]:
 
 
 class GivenColumns:
-    """The columns that sentences bring along; those of JSON get the types that the first row group shows."""
+    """The columns copied from the input; columns of JSON get the types of the first row group."""
 
     def __init__(self, fields: Any, of_parquet: bool) -> None:
         arrow = self._arrow = pyarrow()
@@ -139,7 +139,7 @@ class GivenColumns:
 
     @classmethod
     def of_sentences(cls, sentences: Sequence[Sentence]) -> GivenColumns:
-        """As the first sentences show them."""
+        """The columns with the types of the first sentences."""
         arrow = pyarrow()
         first = sentences[0] if sentences else None
         if first is not None and isinstance(first.row, ParquetRow):
@@ -152,22 +152,22 @@ class GivenColumns:
         return found
 
     def to_bytes(self) -> bytes:
-        """To be read by `from_bytes` in another process."""
+        """Bytes for `from_bytes` in another process."""
         return bytes([self._of_parquet]) + bytes(self._given.serialize())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GivenColumns:
-        """What `to_bytes` gave."""
+        """The columns that `to_bytes` wrote."""
         arrow = pyarrow()
         return cls(arrow.ipc.read_schema(arrow.py_buffer(data[1:])), of_parquet=bool(data[0]))
 
     def of(self, sentences: Sequence[Sentence], numbers: Sequence[int]) -> list[Any]:
-        """The columns of some sentences, which have these numbers."""
+        """The columns of the sentences with these numbers."""
         found = self._taken(sentences) if self._of_parquet else self._converted(sentences)
         return [self._arrow.array(numbers, self._arrow.int64()), *found] if self.numbered else found
 
     def _taken(self, sentences: Sequence[Sentence]) -> list[Any]:
-        """From the batches of a Parquet file, in its types."""
+        """Columns from the batches of a Parquet file, with its types."""
         rows = [each.row for each in sentences if isinstance(each.row, ParquetRow)]
         batches = []
         for _, group in groupby(rows, key=lambda row: id(row.batch)):
@@ -196,7 +196,7 @@ class GivenColumns:
             raise self._misfit(name, where, "whose type differs from that of the earlier rows") from error
 
     def _misfits(self, kind: Any, values: Sequence[Any], sentences: Sequence[Sentence]) -> Iterator[str]:
-        """Where the rows stand that do not fit, or after which a type cannot be found."""
+        """The place of the rows that do not fit, or up to which no type can be determined."""
         for place, sentence in enumerate(sentences):
             try:
                 self._arrow.array(values[place : place + 1] if kind is not None else values[: place + 1], kind)

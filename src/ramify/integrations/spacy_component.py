@@ -1,7 +1,7 @@
 """`nlp.add_pipe("ramify")`: constituents in a pipeline of spaCy.
 
-spaCy finds this module by its entry point and may import it whenever it lists its factories, so that nothing is loaded
-or registered here before a component is made; the model is loaded when the first doc is parsed.
+spaCy finds this module by its entry point and may import it whenever it lists its factories. Therefore nothing is
+loaded or registered before a component is created, and the model is loaded when the first doc is parsed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from ramify.parser import Analysis, Ensemble, Parser
 
 MODEL = "model"
-"""The folder or file, inside that of the component, in which a saved pipeline has its model"""
+"""The folder or file of the model inside the folder of a saved component"""
 RULES = ".pcfg"
 NOT_PASSED_ON = frozenset([CHECKPOINT, FOCUS])
 LONGEST_WITHOUT_SENTENCES = 80
-"""Tokens of a doc without sentence boundaries that are parsed as one sentence without a warning"""
+"""A longer doc without sentence boundaries is parsed with a warning"""
 
 
 @Language.factory(
@@ -51,12 +51,12 @@ def make_component(
     max_length: Optional[int],  # noqa: UP045
     device: str,
 ) -> RamifyComponent:
-    """The component; `model` is whatever `ramify.load` takes."""
+    """The component; `model` is anything that `ramify.load` accepts."""
     return RamifyComponent(name, model, decoder, batch_size, max_length, device)
 
 
 class RamifyComponent:
-    """Adds constituents to docs: `doc._.ramify`, `doc.spans["ramify"]`, and attributes of spans; changes nothing else.
+    """Adds constituents to docs: `doc._.ramify`, `doc.spans["ramify"]`, and attributes of spans; nothing else changes.
 
     Sentences are those of the doc; a doc without boundaries is one sentence. White space is left out, and tokens are
     punctuation if the model's rule for text says so.
@@ -80,9 +80,9 @@ class RamifyComponent:
 
     @property
     def parser(self) -> Parser | Ensemble:
-        """The model, which is loaded when it is needed for the first time."""
+        """The model, which is loaded on first use."""
         if multiprocessing.parent_process() is not None:
-            # One of several workers: they share the cores, and threads from before a fork would be waited for forever.
+            # One of several workers: they share the cores, and waiting for threads from before a fork would never end.
             import torch
 
             torch.set_num_threads(1)
@@ -101,7 +101,7 @@ class RamifyComponent:
         return doc
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Parse many docs, a batch at a time; the size given for the component has precedence."""
+        """Parse many docs, a batch at a time; the batch size of the component takes precedence."""
         for docs in minibatch(stream, self._batch_size or batch_size):  # type: ignore[no-untyped-call]
             try:
                 self._annotate(docs)
@@ -123,7 +123,7 @@ class RamifyComponent:
         analyses = self.parser.analyse_many(sentences, self._decoder, max_length=self._max_length)
         found = iter([_record(*each) for each in zip(analyses, places, strict=True)])
         for doc, of_doc in zip(docs, spans, strict=True):
-            # A sentence of white space alone has nothing to parse.
+            # A sentence that is only white space is not parsed.
             store(doc, [record for record in (next(found) for _ in of_doc) if record["tags"]])
 
     def _sentences(self, doc: Doc) -> Iterator[tuple[int, int]]:
@@ -142,15 +142,15 @@ class RamifyComponent:
             yield 0, len(doc)
 
     def set_error_handler(self, error_handler: Callable[..., None]) -> None:
-        """What to do with docs that cannot be parsed; by default the error is raised."""
+        """Set the handler for docs that cannot be parsed; by default the error is raised."""
         self._error_handler = error_handler
 
     def get_error_handler(self) -> Callable[..., None]:
-        """What is done with docs that cannot be parsed."""
+        """The handler for docs that cannot be parsed."""
         return self._error_handler
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:  # noqa: ARG002
-        """Save the model itself, so that the pipeline works wherever its folder goes."""
+        """Save a copy of the model, so that the pipeline can be moved."""
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
         _save(self.model, path / MODEL)
@@ -174,7 +174,7 @@ class RamifyComponent:
             return packed
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> RamifyComponent:
-        """Use the model among these bytes; it is unpacked into a folder that lives as long as the component."""
+        """Use the model in these bytes, unpacked to a folder that exists as long as the component."""
         folder = Path(tempfile.mkdtemp(prefix="ramify-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         for name, content in srsly.msgpack_loads(data).items():
@@ -188,7 +188,7 @@ class RamifyComponent:
         return self.from_disk(folder, exclude=exclude)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process loads the model from where it is.
+        # Another process loads the model from its current place.
         return {**self.__dict__, "_parser": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -203,13 +203,13 @@ def _install() -> None:
 
 
 def _save(model: str, place: Path) -> None:
-    """Copy a model folder or file of rules, in place of one that is there."""
+    """Copy a model folder or file of rules, replacing an existing one."""
     source = resolve(model)
     check_model(source)
     if source.is_file():
         place = place.with_suffix(RULES)
     if place.exists() and place.samefile(source):
-        return  # it is where it was loaded from
+        return  # it is already there
     if source.is_file():
         shutil.copyfile(source, place)
         return
@@ -219,12 +219,12 @@ def _save(model: str, place: Path) -> None:
         whole = Path(folder, MODEL)
         shutil.copytree(source, whole, ignore=_not_of_the_model)
         if place.exists():
-            place.rename(Path(folder, "before"))  # removed with the folder, once the new model is whole
+            place.rename(Path(folder, "before"))  # removed with the folder when the new model is complete
         whole.rename(place)
 
 
 def _not_of_the_model(folder: str, names: list[str]) -> set[str]:
-    """What a model to be passed on does not need: the state of its training, locks, links."""
+    """Files that a copied model does not need: the state of its training, locks, links."""
     return {
         name
         for name in names
@@ -239,7 +239,7 @@ def _sentence(parser: Parser | Ensemble, doc: Doc, places: list[int]) -> Any:
 
 
 def _record(analysis: Analysis, places: list[int]) -> Record:
-    """An analysis in the tokens of the doc, of which those at `places` were parsed."""
+    """An analysis as a record of doc tokens; those at `places` were parsed."""
     from ramify.integrations.spacy_spans import WHITE_SPACE_TAG, Record
 
     start, end = (places[0], places[-1] + 1) if places else (0, 0)

@@ -1,8 +1,8 @@
 """Constituents as attributes of spaCy's spans and tokens, with the names that benepar uses.
 
-What is stored are plain lists (`doc._.ramify`, a record for each sentence) and a span group (`doc.spans["ramify"]`), so
-that docs can be saved and sent to other processes. Everything else is computed from them on access. A doc that
-was saved without its user data still has the span group, and with it all but tags and numbers.
+Only plain lists (`doc._.ramify`, a record for each sentence) and a span group (`doc.spans["ramify"]`) are stored, so
+docs can be saved and sent to other processes. Everything else is computed from them on access. A doc that was saved
+without its user data still has the span group, from which everything but tags and numbers can be computed.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ramify.corpus.tree import ROOT, UNTAGGED, Parse
 from ramify.errors import RamifyError
 
 KEY = "ramify"
-"""Of the span group, and of the records in `doc._`"""
+"""Name of the span group, and of the records in `doc._`"""
 WHITE_SPACE_TAG = "SPACE"
 Ends = tuple[int, int]
 
 
 class Record(TypedDict):
-    """One sentence, in terms of JSON; places count the tokens of the doc."""
+    """One sentence as JSON values; places are counted in tokens of the doc."""
 
     start: int
     end: int
     constituents: list[list[Any]]
     """[first, after last, label, posterior of the span], in preorder, without the root"""
     tags: list[str]
-    """Of every token of the sentence"""
+    """Tags of all tokens of the sentence"""
     log_probability: float | None
     failure: str | None
 
@@ -57,7 +57,7 @@ def _install(owner: Any, name: str, getter: Callable[[Any], Any]) -> None:
 
 
 def store(doc: Doc, records: list[Record]) -> None:
-    """Keep the records of all sentences, and their constituents as a span group, roots included."""
+    """Store the records of all sentences, and their constituents including roots as a span group."""
     doc._.set(KEY, records)
     spans = []
     for record in records:
@@ -68,20 +68,20 @@ def store(doc: Doc, records: list[Record]) -> None:
 
 
 def labels(span: Span) -> tuple[str, ...]:
-    """The labels of a constituent, outermost first; empty for a single word, and for what is not a constituent."""
+    """The labels of a constituent, outermost first; empty for a single word, and for other spans."""
     record, ends = _place(span)
     found = [label for start, end, label, _ in record["constituents"] if (start, end) == ends]
     return (ROOT, *found) if ends == (record["start"], record["end"]) else tuple(found)
 
 
 def posterior(span: Span) -> float | None:
-    """The probability that the words of the span are a constituent, where they are one; None for all others."""
+    """The probability that the words of the span are a constituent; None if the span is not in the tree."""
     record, ends = _place(span)
     return next((p for start, end, _, p in record["constituents"] if (start, end) == ends), None)
 
 
 def constituents(span: Span) -> Iterator[Span]:
-    """Every constituent inside the span, single words too, in preorder; a constituent itself comes first."""
+    """Every constituent inside the span in preorder, including single words and, first, the span itself."""
     record, ends = _place(span)
     return (span.doc[start:end] for start, end in _inside(span.doc, record, ends))
 
@@ -108,7 +108,7 @@ def parent(span: Span) -> Span | None:
 
 
 def parse_string(span: Span) -> str:
-    """A constituent in brackets, on one line; empty for what is not a constituent."""
+    """A constituent in brackets, on one line; empty for other spans."""
     record, (first, after) = _place(span)
     places = [place for place in range(first, after) if not span.doc[place].is_space]
     words = tuple(bracket_word(span.doc[place].text) for place in places)
@@ -122,7 +122,7 @@ def parse_string(span: Span) -> str:
         for start, end, label, _ in record["constituents"]
         if first <= start and end <= after and ((start, end) != (first, after) or names[0] == ROOT)
     ]
-    # Several labels over the same words: the outermost is the root of what is written, the others are inside it.
+    # Several labels over the same words: the outermost is the root of the brackets, the others are inside it.
     again = [] if names[0] == ROOT else [((0, len(places)), label) for label in names[1:]]
     nodes = [*again, *inside]
     spans = np.array([ends for ends, _ in nodes], np.int32).reshape(-1, 2)
@@ -130,7 +130,7 @@ def parse_string(span: Span) -> str:
 
 
 def bracket_word(text: str) -> str:
-    """A token as it stands in brackets, where white space would end the word."""
+    """A token as written in brackets, where white space would end the word."""
     return text if not any(map(str.isspace, text)) else "\u00a0".join(text.split())
 
 
@@ -183,7 +183,7 @@ def _place(span: Span) -> tuple[Record, Ends]:
     while after > first and doc[after - 1].is_space:
         after -= 1
     if first == after:
-        return _bare(-1, -1, []), (first, after)  # white space alone is not part of any tree
+        return _bare(-1, -1, []), (first, after)  # white space is not part of any tree
     records = _records(doc)
     at = bisect_right(records, first, key=lambda record: record["start"]) - 1
     if at < 0 or after > records[at]["end"]:

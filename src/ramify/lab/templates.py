@@ -24,19 +24,19 @@ _LATEX = {
 
 
 def markdown(text: str) -> str:
-    """`text` as it is, whatever characters are in it, for Markdown as GitHub reads it."""
+    """`text`, escaped for Markdown as GitHub reads it."""
     return _MARKDOWN.sub(r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def latex(text: str) -> str:
-    """`text` as it is, for LaTeX."""
+    """`text`, escaped for LaTeX."""
     return "".join(_LATEX.get(sign, sign) for sign in text)
 
 
 def render(name: str, /, **values: Any) -> str:
     """The template of this name, below the folder of this module, with these values.
 
-    A value that is `Markup` is taken as it is; everything else is escaped.
+    `Markup` is inserted unchanged; every other value is escaped.
     """
     return _environment(name.rpartition(".")[2]).get_template(name).render(values)
 
@@ -45,7 +45,7 @@ def render(name: str, /, **values: Any) -> str:
 def _environment(language: str) -> Environment:
     languages: dict[str, Callable[[str], str]] = {"html": html, "md": markdown, "tex": latex, "txt": str}
     escape = languages[language]
-    # Braces are LaTeX's own.
+    # LaTeX needs the braces itself.
     marks: Any = {"variable_start_string": "<<", "variable_end_string": ">>", "block_start_string": "<%",
              "block_end_string": "%>", "comment_start_string": "<#", "comment_end_string": "#>"}  # fmt: skip
     environment = Environment(

@@ -1,7 +1,7 @@
 """Families of models: one file each, one line each in the registry.
 
-A family from outside the package registers its class with `@register("name")`, or by an entry point of the group
-`ramify.models` whose name is the family's.
+A family from outside the package registers its class with `@register("name")`, or by an entry point in the group
+`ramify.models` with the name of the family.
 """
 
 from __future__ import annotations

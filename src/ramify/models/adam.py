@@ -1,4 +1,4 @@
-"""Adam after clipping the gradient's norm; on a CPU in one pass over memory, on every core."""
+"""Adam after clipping the norm of the gradient; on a CPU in one pass over memory, on every core."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ramify.models.base import Learner
 from ramify.runtime import threads
 
 NUMBERS_WORK = 40
-"""Floating-point operations of a matrix product in the time that one number is waited for."""
+"""Floating-point operations of a matrix product in the time of one memory access."""
 Vectors = tuple[np.ndarray[Any, Any], ...]
 Share = list[Vectors]
 
 
 class AdamLearner(Learner, torch.optim.Adam):
-    """Torch's Adam and torch's clipping, where a CPU has its own loops: both wait for memory more than they compute.
+    """Torch's Adam and torch's clipping, with separate loops for CPUs, because both mostly wait for memory.
 
-    Each core takes an equal share of the numbers of all parameters. Whole parameters could not be shared out evenly,
-    because most of a grammar's numbers are in one matrix, the words'.
+    Each core takes an equal share of the numbers of all parameters. Whole parameters could not be shared evenly,
+    because most numbers of a grammar are in the matrix of the words.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, betas: tuple[float, float], clip: float) -> None:
@@ -36,19 +36,19 @@ class AdamLearner(Learner, torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]  # noqa: ARG002
-        """Against the gradients; their norm is cut to `clip` if it is larger."""
+        """One step against the gradients, whose norm is reduced to `clip` if it is larger."""
         (group,) = self.param_groups
         moved = [parameter for parameter in group["params"] if parameter.grad is not None]
         if not moved:
             return
-        # The loops take vectors in memory that were all moved equally often.
+        # The loops need contiguous parameters that have all made the same number of steps.
         steps_done = {float(self.state[parameter].get("step", 0)) for parameter in moved}
         kinds = {(parameter.device.type, parameter.dtype, parameter.is_contiguous()) for parameter in moved}
         if len(steps_done) > 1 or kinds not in ({("cpu", torch.float32, True)}, {("cpu", torch.float64, True)}):
             nn.utils.clip_grad_norm_(moved, self.clip)
             super().step()
             return
-        from ramify.models import adam_loops  # compiled, which not every user needs
+        from ramify.models import adam_loops  # compiled; not every user needs it
 
         vectors = [self._vectors(parameter) for parameter in moved]
         work = NUMBERS_WORK * sum(len(numbers) for numbers, *_ in vectors)
@@ -74,7 +74,7 @@ class AdamLearner(Learner, torch.optim.Adam):
         threads.in_pieces(update, shares)
 
     def _vectors(self, parameter: nn.Parameter) -> Vectors:
-        """The numbers of a parameter, of its gradient and of its two moments; its steps are counted here."""
+        """The numbers of a parameter, of its gradient and of its two moments; also counts its steps."""
         state = self.state[parameter]
         if not state:
             state["step"] = torch.zeros(())

@@ -13,8 +13,8 @@ from ramify.runtime.padding import BLOCK_BYTES
 from ramify.runtime.register_blocks import added, filled, load, multiplied, store
 
 _RUN = 16384
-"""This many squares, some hundreds for each number of a block, are summed in the parameter's precision; more would lose
-digits in float32."""
+"""Number of squares, some hundreds for each number of a block, that are summed in the parameter's precision; more would
+lose digits in float32."""
 
 
 @compiled
@@ -38,7 +38,7 @@ def sum_of_squares(gradient):
 
 @compiled
 def update(values, gradient, mean, square, factor, mean_rate, square_rate, step_size, root_scale, epsilon):
-    """Kingma and Ba (2015), algorithm 1, with the gradient times `factor`; the corrections of bias are given."""
+    """Kingma and Ba (2015), algorithm 1, with the gradient times `factor`; the bias corrections are arguments."""
     for k in range(values.shape[0]):
         g = gradient[k] * factor
         mean[k] += (g - mean[k]) * mean_rate

@@ -24,24 +24,24 @@ UNTAGGED = "_"
 class Model(nn.Module, ABC):
     """A trainable model of sentences. The constructor takes keyword arguments that JSON can hold, `words` among them.
 
-    These arguments are the family's options, except `words`, the size of the vocabulary; with the state dict they are
-    all that is stored of a model. The state dict holds float32 tensors that share no memory, and the constructor must
-    also work on torch's `meta` device.
+    These arguments are the options of the family, and `words`, the size of the vocabulary. A stored model consists of
+    these arguments and the state dict. The state dict contains float32 tensors that share no memory, and the
+    constructor must also work on torch's `meta` device.
     """
 
     has_likelihood: ClassVar[bool] = False
-    """Whether `objective` is log p(w), or a lower bound of it, so that its perplexity means something"""
+    """Whether `objective` is log p(w), or a lower bound of it, so that the model has a perplexity"""
     has_posteriors: ClassVar[bool] = True
     """Whether `marginals` are probabilities; False for a model with a single tree, whose spans count as 0 and 1"""
     allows_dropout: ClassVar[bool] = True
     takes_span_scores: ClassVar[bool] = False
-    """Whether `objective` takes `span_scores`, so that training can be focused on what other parsers agree on"""
+    """Whether `objective` takes `span_scores`, so that training can be focused on the trees of other parsers"""
     needs_teachers: ClassVar[bool] = False
-    """Whether `objective` needs `span_scores`, those of the dev set too: the model only learns from other parsers"""
+    """Whether `objective` needs `span_scores`, also on the dev set: the model learns only from other parsers"""
     divides_work: ClassVar[bool] = False
     """Whether `objective` divides its work among the cores itself, so that torch's own loops should run on one"""
     betas: ClassVar[tuple[float, float]] = (0.75, 0.999)
-    """Of Adam; the default is that of Yang et al. (2021)"""
+    """Betas of Adam; the default is that of Yang et al. (2021)"""
     words: int
     """Size of the vocabulary"""
 
@@ -54,24 +54,24 @@ class Model(nn.Module, ABC):
         dropout: float = 0.0,
         span_scores: Tensor | None = None,
     ) -> Tensor:
-        """(B,) what training maximises, for sentences (B, N) padded with any valid word number; differentiable.
+        """(B,) the objective that training maximises, for sentences (B, N) padded with any valid word number.
 
-        With `noise` it may be a random estimate, as in a training step; without, as on a dev set, it is not. Nothing
-        else may be random, so that a run can be resumed. `dropout` is the share of units that a training step leaves
-        out, for which there must be noise. `span_scores` (B, N+1, N+1) favour spans; they are given only to models that
-        take them, so the others need no such argument.
+        It is differentiable. With `noise`, as in a training step, it may be a random estimate; without, as on a dev
+        set, it is not random. All randomness must come from `noise`, so that a run can be resumed. `dropout` is the
+        share of units that a training step leaves out, which needs noise. `span_scores` (B, N+1, N+1) favour spans;
+        they are given only to models that take them, so other models need no such argument.
         """
 
     @abstractmethod
     def marginals(self, word_ids: Tensor, lengths: Tensor) -> Marginals:
-        """Span posteriors, without gradients, for sentences (B, N); labels and tags where the model has them.
+        """Span posteriors, without gradients, for sentences (B, N); labels and tags if the model has them.
 
         A model that predicts a single tree returns 1 for its spans and 0 for all others. With a likelihood,
-        `log_partition` is the objective; else it has no meaning.
+        `log_partition` is the objective; otherwise it has no meaning.
         """
 
     def networks(self, word_ids: Tensor, lengths: Tensor) -> TreeDistribution | None:  # noqa: ARG002
-        """What groups of a batch (B, N) share, computed once for all of them: the networks' distribution over trees.
+        """The distribution over the trees of a batch (B, N), whose networks all groups of the batch share.
 
         None if every group computes its whole objective. Otherwise `objective_of` computes the rest.
         """
@@ -84,7 +84,7 @@ class Model(nn.Module, ABC):
         dropout: float = 0.0,
         span_scores: Tensor | None = None,
     ) -> Tensor:
-        """(B,) the objective of sentences whose distribution `networks` made."""
+        """(B,) the objective of sentences whose distribution `networks` returned."""
         raise NotImplementedError
 
     def learner(self, learning_rate: float, clip: float) -> Learner:
@@ -98,7 +98,7 @@ class Model(nn.Module, ABC):
         return f"this {type(self).__name__}"
 
     def sizes(self) -> dict[str, int]:
-        """The numbers that describe its size, by name, for messages."""
+        """Its sizes by name, for messages."""
         return {}
 
     def label_names(self) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class Model(nn.Module, ABC):
         return (UNTAGGED,)
 
     def draws(self) -> bool:
-        """Whether a training step needs random numbers even without dropout."""
+        """Whether a training step needs random numbers without dropout."""
         return False
 
     def for_parsing(self) -> Model:
@@ -118,20 +118,20 @@ class Model(nn.Module, ABC):
         return self
 
     def numbers_per_sentence(self, length: int) -> int:
-        """Roughly how many numbers the computation for one sentence keeps in memory."""
+        """Estimate of the numbers that the computation for one sentence keeps in memory."""
         return 16 * (length + 1) ** 2
 
     def working_bytes(self, lengths: Sequence[int]) -> int:
-        """Roughly the peak memory for parsing a batch of sentences of these lengths, without the results."""
+        """Estimate of the peak memory for parsing a batch of sentences of these lengths, without the results."""
         return 4 * len(lengths) * self.numbers_per_sentence(max(lengths))
 
     def expected_seconds(self, length: int) -> float:
-        """Roughly how long one sentence takes to parse on one core; sentences that take minutes are announced."""
+        """Estimate of the time to parse one sentence on one core; sentences that take minutes are announced."""
         return 1e-6 * length**2
 
     @property
     def table_numbers(self) -> int:
-        """Roughly how many numbers the model keeps for parsing besides its parameters."""
+        """Estimate of the numbers that the model keeps for parsing besides its parameters."""
         return 0
 
     @property
@@ -141,7 +141,7 @@ class Model(nn.Module, ABC):
 
     @classmethod
     def default_settings(cls) -> dict[str, Any]:
-        """Settings of a run, by name, in which the family differs from the general defaults."""
+        """Default settings of a run, by name, that differ from the general defaults."""
         return {}
 
     @classmethod
@@ -163,7 +163,7 @@ class Model(nn.Module, ABC):
 class Learner(torch.optim.Optimizer, ABC):
     """An optimizer that takes an objective to maximise."""
 
-    # Torch wraps these for its compiler and imports that at their first call, which takes as long as importing torch.
+    # Torch wraps these for its compiler, and their first call imports it, which takes as long as importing torch.
     add_param_group = inspect.unwrap(torch.optim.Optimizer.add_param_group)
     zero_grad = inspect.unwrap(torch.optim.Optimizer.zero_grad)
     state_dict = inspect.unwrap(torch.optim.Optimizer.state_dict)
@@ -171,10 +171,10 @@ class Learner(torch.optim.Optimizer, ABC):
 
     @abstractmethod
     def state_shapes(self, parameter: nn.Parameter) -> dict[str, tuple[int, ...]]:
-        """The names and shapes of the tensors that it remembers for a parameter, for checkpoints."""
+        """The names and shapes of the tensors in the state of a parameter, for checkpoints."""
 
     def loss(self, objective: Tensor, sentences: int) -> Tensor:
-        """What a step reduces, for some of the sentences of a batch (B,): minus the mean, whose divisor is given."""
+        """The loss of some of the sentences of a batch (B,): minus the sum divided by the number of `sentences`."""
         return -objective.sum() / sentences
 
     def update(self, objective: Tensor) -> None:
@@ -184,7 +184,7 @@ class Learner(torch.optim.Optimizer, ABC):
         self.step()
 
     def set_learning_rate(self, rate: float) -> None:
-        """For all parameters."""
+        """The state of all parameters."""
         for group in self.param_groups:
             group["lr"] = rate
 

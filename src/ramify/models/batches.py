@@ -1,4 +1,4 @@
-"""Sentences of any lengths through a grammar in batches that fit into memory, results in the order given."""
+"""Runs sentences of any lengths through a grammar in batches that fit into memory; results keep the order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ramify.models import Model
 WordIds = NDArray[np.int64]
 
 CHART_BYTES = 256 * 2**20
-"""How large the charts of one batch may grow, roughly; a single longer sentence may exceed it."""
+"""Approximate limit for the charts of one batch; a single long sentence may exceed it."""
 MIN_SENTENCES, MAX_SENTENCES = 4, 64
 SLOW_SECONDS = 90.0
 """A sentence that is expected to take more seconds is announced."""
@@ -33,12 +33,12 @@ def pad(sentences: Sequence[WordIds], device: torch.device) -> tuple[Tensor, Ten
 
 
 def chart_bytes(grammar: Model, length: int) -> int:
-    """Roughly what the charts of one sentence take."""
+    """Approximate bytes of the charts of one sentence."""
     return 4 * grammar.numbers_per_sentence(length)
 
 
 def check_tables_fit(grammar: Model, where: str = "") -> None:
-    """Refuse a grammar whose probabilities alone are larger than the memory that is free."""
+    """Refuse a grammar whose probabilities do not fit into the free memory."""
     needed = 4 * grammar.table_numbers
     free = psutil.virtual_memory().available
     if needed > free:
@@ -56,7 +56,7 @@ def fits(grammar: Model, length: int) -> bool:
 
 
 def check_fits(grammar: Model, length: int, where: str = "") -> None:
-    """Refuse a sentence whose charts are larger than the free memory."""
+    """Refuse a sentence whose charts do not fit into the free memory."""
     if not fits(grammar, length):
         needed, free = chart_bytes(grammar, length), psutil.virtual_memory().available
         raise RamifyError(
@@ -67,7 +67,7 @@ def check_fits(grammar: Model, length: int, where: str = "") -> None:
 
 
 def peak_bytes(model: Model, lengths: Sequence[int], cores: int) -> int:
-    """What parsing sentences of these lengths takes at its peak besides the model: charts, and the results of all.
+    """Peak memory for parsing sentences of these lengths, without the model: charts, and the results of all.
 
     As many batches as there are cores are parsed at a time, but only as many as fit into `CHART_BYTES` together.
     """
@@ -79,20 +79,20 @@ def peak_bytes(model: Model, lengths: Sequence[int], cores: int) -> int:
 
 
 def max_batch_size(sentences: int) -> int:
-    """How large the batches of that many sentences are to be, so that every core gets some; the same for all cores."""
+    """The batch size for this number of sentences with which every core gets some; the same for all cores."""
     return min(max(-(-sentences // 4), MIN_SENTENCES), MAX_SENTENCES)
 
 
 def memory_batches(
     grammar: Model, lengths: Sequence[int], where: Sequence[str] = (), most: int = MAX_SENTENCES
 ) -> Iterator[list[int]]:
-    """Places of the sentences that have words, shortest first, cut into batches whose charts stay within `CHART_BYTES`.
+    """Places of the sentences with words, shortest first, in batches whose charts stay within `CHART_BYTES`.
 
     `where` names the sentences, each of which is announced before it starts if it will take minutes.
     """
     batch: list[int] = []
     for place in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
-        # Sorted: the sentence about to join is the longest, so it sets the size of the whole batch.
+        # Sentences are sorted, so the next one is the longest and determines the size of the whole batch.
         if batch and (len(batch) == most or (len(batch) + 1) * chart_bytes(grammar, lengths[place]) > CHART_BYTES):
             yield batch
             batch = []

@@ -1,4 +1,4 @@
-"""Compound grammars: every sentence has separate rules, made from a vector z (Kim, Dyer and Rush 2019, sec. 3)."""
+"""Compound grammars: every sentence has separate rules, computed from a vector z (Kim, Dyer and Rush 2019, sec. 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ramify.runtime.parallel_autograd import Part, run_parts
 LATENT_SIZE = 64
 """Size of z, as in Kim et al."""
 ENCODER_SIZE = 512
-"""Of the word embeddings and of each direction's state, as in Kim et al."""
+"""Size of the word embeddings and of the state of each direction, as in Kim et al."""
 
 
 class SentenceEncoder(nn.Module):
@@ -26,7 +26,7 @@ class SentenceEncoder(nn.Module):
     def forward(self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None) -> tuple[Tensor, Tensor]:
         """z (B, latent) and KL(q(z | w) || N(0, 1)) (B,), for words (B, N) and lengths (B,).
 
-        z is the mean, or with `noise` a sample that the mean and variance get gradients through.
+        z is the mean or, with `noise`, a sample through which gradients reach the mean and variance.
         """
         mean, log_variance = self.parameters_of_z(self._pooled(self.embedding(word_ids), lengths)).chunk(2, -1)
         divergence = 0.5 * (mean**2 + log_variance.exp() - log_variance - 1).sum(-1)

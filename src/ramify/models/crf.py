@@ -1,8 +1,8 @@
 """A tree CRF over the span scores of a bidirectional LSTM: a parser that learns from the trees of other parsers.
 
 It is the inference network of URNNG (Kim, Rush, Yu, Kuncoro, Dyer and Melis 2019, Unsupervised Recurrent Neural Network
-Grammars) without the generative half, which is what trains it there. Here teachers do: it is a small and fast student
-of one or several slow parsers.
+Grammars) without the generative model, which trains it in that paper. Here teachers train it: it is a small and fast
+student of one or several slow parsers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ramify.structures.distribution import Marginals
 INITIAL_RANGE = 0.1
 """All parameters start out uniform between minus this and this"""
 BINARY_TOLERANCE = 1e-3
-"""How far, in proportion, the posteriors of a sentence's spans may be from summing to the spans of a binary tree"""
+"""Relative tolerance for the sum of the span posteriors, which equals the number of spans of a binary tree"""
 
 
 class CRF(Model):
@@ -30,8 +30,8 @@ class CRF(Model):
 
     s_ij = v' relu(W [f_j - f_i; b_i - b_j] + c), where f_i is the state of the forward LSTM after a start symbol and
     the words before fence post i, and b_i that of the backward LSTM after an end symbol and the words from i on. All
-    binary trees of a sentence have equally many spans, so a constant in s_ij would have no effect. Single words have no
-    score.
+    binary trees of a sentence have the same number of spans, so a constant in s_ij would have no effect. Single words
+    have no score.
     """
 
     takes_span_scores = True
@@ -58,13 +58,13 @@ class CRF(Model):
     ) -> Bracketings:
         """The distribution over the trees of sentences (B, N), padded with any valid word number.
 
-        `dropout` is for the embeddings and for the states of every layer.
+        `dropout` applies to the embeddings and to the states of every layer.
         """
         B, N = word_ids.shape
         # W of a difference is the difference of W, so it is computed for N + 1 posts instead of all spans.
         begins = nn.functional.linear(self._fence_posts(word_ids, lengths, noise, dropout), self.hidden.weight)
         ends = begins + self.hidden.bias
-        # The first row is empty, so that a batch of single words has a gradient too, which is zero.
+        # The first row is empty, so a batch of single words also has a gradient, which is zero.
         rows = [begins[:, 0, :0]]
         rows += [(ends[:, i + 2 :] - begins[:, i, None]).relu_() @ self.score.weight[0] for i in range(N - 1)]
         scores = begins.new_zeros(B, N + 1, N + 1)
@@ -94,7 +94,7 @@ class CRF(Model):
         dropout: float = 0.0,
         span_scores: Tensor | None = None,
     ) -> Tensor:
-        """(B,) minus the cross-entropy between the teachers' trees and the model's: E[log p(t | w)], t from a teacher.
+        """(B,) E[log p(t | w)] with trees t from the teachers: minus the cross-entropy of their trees and the model's.
 
         `span_scores` (B, N+1, N+1) are sums over the teachers of span posteriors, at any scale. E[log p(t | w)] is the
         sum over spans of mean posterior times score, minus log Z. It is zero, without a gradient, for single words and
@@ -114,7 +114,7 @@ class CRF(Model):
         return found
 
     def described(self) -> str:
-        """Its kind and size, for messages."""
+        """Kind and size, for messages."""
         return f"a tree CRF of width {self.width:,}"
 
     def sizes(self) -> dict[str, int]:
@@ -122,7 +122,7 @@ class CRF(Model):
         return {"width": self.width, "layers": len(self.encoder)}
 
     def numbers_per_sentence(self, length: int) -> int:
-        """The hidden layer of the span scores, kept for the way back, and the states."""
+        """The hidden layer of the span scores, kept for the backward pass, and the states."""
         return (length + 1) ** 2 * (self.width // 2 + 8) + 16 * (length + 2) * self.width * len(self.encoder)
 
     def expected_seconds(self, length: int) -> float:
@@ -137,10 +137,10 @@ class CRF(Model):
 
 
 def mean_posteriors(span_scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The teachers' mean posteriors (B, N+1, N+1), and (B,) which sentences some teacher could parse.
+    """The teachers' mean posteriors (B, N+1, N+1), and (B,) which sentences at least one teacher could parse.
 
-    Every teacher that has a parse has the whole sentence as a span, so its score is the number of these teachers.
-    Trees that are not binary are refused: the cross-entropy could grow without limit.
+    Every teacher with a parse has the whole sentence as a span, so the score of this span is the number of such
+    teachers. Trees that are not binary are refused, because the cross-entropy could grow without limit.
     """
     scores = span_scores.triu(2)
     whole = scores[torch.arange(len(scores), device=scores.device), 0, lengths]

@@ -15,26 +15,26 @@ from ramify.structures.dense import DenseRules
 from ramify.structures.log_space import log
 
 MAX_DEPTH = 30
-"""Symbols are counted down to this depth, as their expected number in whole derivations may be infinite."""
+"""Symbols are counted down to this depth, because their expected number in whole derivations may be infinite."""
 BLOCK = 512
-"""Words whose rules are made together."""
+"""Number of words whose rules are computed together."""
 
 
 @dataclass(frozen=True)
 class Delexicalised:
-    """Expected uses of symbols with head words in derivations drawn from the grammar, and what follows from them."""
+    """Expected uses of symbols with head words in derivations drawn from the grammar, and averages based on them."""
 
     grammar: TableGrammar
     """p(A -> B C), each averaged over the head words of A, and p(T -> w)"""
     heads: Tensor
     """(n, q) the share of each word among the heads of a nonterminal"""
     dependents: Tensor
-    """(n, 2, q) the probability that the rule of a nonterminal has another child on one side, headed by each word"""
+    """(n, 2, q) the probability that a nonterminal's rule has another child on each side, headed by each word"""
 
 
 @torch.no_grad()
 def delexicalise(grammar: LexicalisedGrammar) -> Delexicalised:
-    """By expected counts of every symbol with every head word, level by level from the start symbol."""
+    """Computed from expected counts of every symbol with every head word, level by level from the start symbol."""
     grammar = grammar.grammar if isinstance(grammar, WithWordTable) else grammar
     if not isinstance(grammar, NBLPCFG):
         raise RamifyError(

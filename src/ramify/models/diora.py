@@ -1,8 +1,8 @@
 """DIORA: an inside-outside recursive autoencoder (Drozdov, Verga, Yadav, Iyyer and McCallum 2019).
 
-The inside pass makes a vector h and an energy e of every span, the averages over its splits. The outside pass makes a
-vector o of what surrounds every span, the average over its parents. The loss of a word is how badly o distinguishes it
-from other words.
+The inside pass computes a vector h and an energy e of every span, which are averages over its splits. The outside pass
+computes a vector o of the context of every span, an average over its parents. The loss of a word measures how badly o
+distinguishes it from other words.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ramify.structures.distribution import Marginals
 NEGATIVES = 100
 """Negatives per word"""
 FLATTENING = 0.75
-"""Negatives are drawn by their frequency to this power"""
+"""Negatives are drawn in proportion to their frequency to this power"""
 
 
 class Composition(nn.Module):
-    """What one pass does with the two parts x and y of an option: relu(W1 relu(W0 [x; y])) and the score x' S y."""
+    """The network of one pass for the two parts x and y of an option: relu(W1 relu(W0 [x; y])) and the score x' S y."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Composition(nn.Module):
         """S"""
 
     def weights(self) -> Weights:
-        """As charts take them."""
+        """The weights in the form that charts need."""
         of_x, of_y = self.first.weight.T.chunk(2)
         return Weights(of_x, self.first.bias, of_y, self.second.weight.T, self.second.bias, self.score)
 
@@ -54,7 +54,7 @@ class DIORA(Model):
         h_ij = unit(sum_k p_k relu(W1 relu(W0 [h_ik; h_kj]))),    e_ij = sum_k p_k e_k.
 
     Outside, the two vectors are h of the sibling and o of the parent, with separate weights: [sibling; parent] if the
-    sibling stands on the left, else [parent; sibling]. For the whole sentence, o is a learnt vector of unit length. The
+    sibling is on the left, else [parent; sibling]. For the whole sentence, o is a learnt vector of unit length. The
     score of word w at t is o_t' M x_w. The objective of a sentence is the mean over its words of the log-softmax of
     this score among the word and `NEGATIVES` others. It is not a likelihood.
     """
@@ -77,9 +77,9 @@ class DIORA(Model):
     def _initialise(self) -> None:
         """Matrices are Xavier-uniform, biases zero.
 
-        Xavier's bound for a table of thousands of words is small. Beside a bias all words would have the same leaf,
-        split scores would depend on the widths of the parts alone, and S would choose left or right branching for all
-        sentences. Without a bias leaves point in different directions, and their length does not matter.
+        Xavier's bound for a table of thousands of words is small. With a random bias, all words would have nearly the
+        same leaf, split scores would depend only on the widths of the parts, and S would choose left or right branching
+        for all sentences. Without a bias, leaves point in different directions, and their length does not matter.
         """
         initialise(self, "xavier-uniform")
         for name, parameter in self.named_parameters():
@@ -97,19 +97,19 @@ class DIORA(Model):
         """(B,) with negatives that all sentences share, drawn with the noise; without noise always the same ones."""
         negatives = self.negatives(torch.Generator().manual_seed(0) if noise is None else noise).to(word_ids.device)
         parts, places = [], []
-        for length in lengths.unique().tolist():  # a whole sentence is another cell for every length
+        for length in lengths.unique().tolist():  # the cell of the whole sentence depends on the length
             of_length = (lengths == length).nonzero().squeeze(1)
             places.append(of_length)
             parts.append(self._of_one_length(word_ids[of_length, :length], negatives))
         return torch.cat(parts)[torch.cat(places).argsort()]
 
     def negatives(self, noise: torch.Generator) -> Tensor:
-        """Different words (k,), by their frequencies, to which the numbers of words are ranks (Zipf's law)."""
+        """Different words (k,), drawn by frequency; the number of a word is its frequency rank (Zipf's law)."""
         weights = torch.arange(1, self.words + 1, dtype=torch.float64) ** -FLATTENING
         return torch.multinomial(weights, min(NEGATIVES, self.words), generator=noise)
 
     def _of_one_length(self, word_ids: Tensor, negatives: Tensor) -> Tensor:
-        """(B,) of sentences (B, N) without padding."""
+        """(B,) objectives of sentences (B, N) without padding."""
         _, (vectors, _) = self.charts(word_ids)
         words = word_ids.T
         around = vectors[-len(words) :]  # spans of one word come last
@@ -122,7 +122,8 @@ class DIORA(Model):
     def charts(self, word_ids: Tensor) -> tuple[Cells, Cells]:
         """The inside and the outside of all spans of sentences (B, N) without padding.
 
-        Inside, the narrowest spans come first, outside the widest; spans of one width stand from left to right.
+        In the inside, the narrowest spans come first, in the outside the widest; spans of one width are ordered from
+        left to right.
         """
         leaves, energies = self._leaves(word_ids)
         N, B, _ = leaves.shape
@@ -140,7 +141,7 @@ class DIORA(Model):
 
     @torch.no_grad()
     def marginals(self, word_ids: Tensor, lengths: Tensor) -> Marginals:
-        """One for every span of the best tree by split scores h_ik' S h_kj, each counted once; zero for all others."""
+        """1 for the spans of the best tree by split scores h_ik' S h_kj, each counted once; 0 for all others."""
         plan = inside_plan(word_ids.shape[1], word_ids.device)
         chart = Chart(plan, *self._leaves(word_ids), self.inside.weights())
         no_likelihood = chart.energy.new_full((len(word_ids),), torch.nan)
@@ -152,11 +153,11 @@ class DIORA(Model):
 
     @classmethod
     def default_settings(cls) -> dict[str, Any]:
-        """Chosen so that an hour suffices for 20,000 sentences on two cores."""
+        """Defaults with which 20,000 sentences take an hour on two cores."""
         return {"batch_size": 32, "learning_rate": 0.002, "epochs": 20}
 
     def described(self) -> str:
-        """Its kind and width."""
+        """Kind and width."""
         return f"this DIORA of width {self.width}"
 
     def sizes(self) -> dict[str, int]:
@@ -164,12 +165,12 @@ class DIORA(Model):
         return {"width": self.width}
 
     def numbers_per_sentence(self, length: int) -> int:
-        """Of a training step, as measured: both charts, their gradients, the options of a stage; scores and plans.
+        """Memory of a training step, as measured: both charts, their gradients, the options of a stage, scores, plans.
 
         The loss without gradients needs half of it, parsing less than a third.
         """
         return 36 * self.width * (length + 1) ** 2 + length**3
 
     def expected_seconds(self, length: int) -> float:
-        """The inside pass, as measured."""
+        """Time of the inside pass, as measured."""
         return 1.2e-11 * length**3 * self.width * (self.width + 50)

@@ -1,8 +1,9 @@
 """The charts of DIORA: vectors of all spans of a batch of sentences of one length, and the best tree by split scores.
 
 A row of a chart is a cell: the vectors of one span in all sentences. A pass fills its chart in stages. All cells of a
-stage have the same number of options (a split of an inside cell, a parent of an outside cell), and an option combines
-two rows of earlier stages. So a stage is a few tensor operations, and both passes are the same function of their plan.
+stage have the same number of options (splits of an inside cell, parents of an outside cell), and an option combines
+two rows of earlier stages. A stage is therefore a few tensor operations, and one function computes both passes from
+their plans.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 MIN_NORM = 1e-8
-"""No vector is divided by a smaller length"""
+"""Minimum length by which a vector is divided"""
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Stage:
     """Cells that are computed together."""
 
     rows: slice
-    """Of its n cells"""
+    """Places of its n cells"""
     first: Tensor
     """(n, K) the row of the first part of each option"""
     second: Tensor
@@ -36,13 +37,13 @@ Cells = tuple[Tensor, Tensor]
 
 
 def inside_row(length: int, i: Tensor, j: Tensor) -> Tensor:
-    """Of spans (i, j): words come first, then wider and wider spans, those of one width from left to right."""
+    """Rows of spans (i, j): words first, then spans by width, those of one width from left to right."""
     width = j - i
     return (width - 1) * length - (width - 1) * (width - 2) // 2 + i
 
 
 def outside_row(length: int, i: Tensor, j: Tensor) -> Tensor:
-    """Of spans (i, j) in the chart of the outside pass: after all inside cells, the widest first."""
+    """Rows of spans (i, j) in the chart of the outside pass: after all inside cells, the widest first."""
     fewer_words = length - (j - i)
     return length * (length + 1) // 2 + fewer_words * (fewer_words + 1) // 2 + i
 
@@ -60,9 +61,9 @@ def inside_plan(length: int, device: torch.device) -> Plan:
 def outside_plan(length: int, device: torch.device) -> Plan:
     """The parts of an option are the inside of the sibling and the outside of the parent.
 
-    The sibling is the first part if it stands on the left, the second if it stands on the right. The chart begins with
-    the inside cells and the outside of the whole sentence. A span has a parent for every word around it, so the number
-    of options depends on its width alone.
+    The sibling is the first part if it is on the left, the second if it is on the right. The chart begins with the
+    inside cells and the outside of the whole sentence. A span has a parent for every word around it, so the number of
+    options depends only on its width.
     """
     stages = []
     for width in range(length - 1, 0, -1):
@@ -83,14 +84,14 @@ def _stage(rows: Tensor, first: Tensor, second: Tensor) -> Stage:
 
 
 class Weights(NamedTuple):
-    """Of one pass. An option of parts x and y is composed to relu(W1 relu(W0 [x; y] + b0) + b1) and scored x' S y."""
+    """Weights of one pass: parts x and y have the vector relu(W1 relu(W0 [x; y] + b0) + b1) and the score x' S y."""
 
     first: Tensor
-    """(D, D) the half of W0 that meets x, transposed"""
+    """(D, D) the half of W0 for x, transposed"""
     first_bias: Tensor
     """(D,) b0"""
     second: Tensor
-    """(D, D) the half of W0 that meets y, transposed"""
+    """(D, D) the half of W0 for y, transposed"""
     layer: Tensor
     """(D, D) W1, transposed"""
     layer_bias: Tensor
@@ -119,7 +120,7 @@ class Options(NamedTuple):
 
 
 class Chart:
-    """A cell per row, with its terms in the options that it is a part of, so that each is computed once."""
+    """One cell per row, with its terms in the options that contain it, so that each is computed once."""
 
     def __init__(self, plan: Plan, known: Tensor, energy: Tensor, weights: Weights) -> None:
         """The chart whose first rows have the vectors (G, B, D) and the energies (G, B); the plan fills the others."""
@@ -129,7 +130,7 @@ class Chart:
         self.vectors, self.scoring, self.first, self.second = (known.new_empty(rows, B, D) for _ in range(4))
         """(R, B, D) each: v, S' v, and W0's term of v as the first part, with b0, and as the second part"""
         self.energy, self.norms = known.new_empty(rows, B), known.new_empty(rows, B)
-        """(R, B) each; norms are those before vectors were scaled to unit length"""
+        """(R, B) each; norms are those before scaling to unit length"""
         self.scores: list[Tensor] = []
         """(n, K, B) x' S y of the options of each stage"""
         self._put(slice(0, G), known, energy)
@@ -147,7 +148,7 @@ class Chart:
         self.second[rows] = vectors @ self.weights.second
 
     def options(self, stage: Stage) -> Options:
-        """Those of a stage, of which all parts are there."""
+        """The options of a stage, whose parts are all computed."""
         i, j = stage.first.flatten(), stage.second.flatten()
         x, y = self.scoring.index_select(0, i), self.vectors.index_select(0, j)
         hidden = self.first.index_select(0, i).add_(self.second.index_select(0, j)).relu_()
@@ -171,8 +172,8 @@ def fill_chart(plan: Plan, known: Tensor, energy: Tensor, weights: Weights) -> C
 class _FilledChart(torch.autograd.Function):
     """`fill_chart`, with its gradients.
 
-    The backward pass computes the options of every stage again, so that memory grows with the square of the length and
-    not with its cube, and adds to the gradients of all rows in place: autograd would make a chart for every stage.
+    The backward pass recomputes the options of every stage, so that memory grows with the square of the length and not
+    with its cube. It adds to the gradients of all rows in place; autograd would create a chart for every stage.
     """
 
     @staticmethod
@@ -185,7 +186,7 @@ class _FilledChart(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_vectors: Tensor, d_energy: Tensor) -> tuple[Tensor | None, ...]:
-        """From the last stage to the first; all options of a row come after it, so that its gradient is complete."""
+        """From the last stage to the first: all options of a row come after it, so its gradient is then complete."""
         chart, relu_backward = ctx.chart, torch.ops.aten.threshold_backward
         weights = chart.weights
         d_vectors, d_energy = d_vectors.clone(), d_energy.clone()
@@ -235,8 +236,8 @@ def unit_length(vectors: Tensor) -> Tensor:
 def best_spans(plan: Plan, scores: list[Tensor], lengths: Tensor) -> Tensor:
     """(B, N+1, N+1) ones for the spans of two words or more of each sentence's best tree, zeros for all others.
 
-    It is the tree with the largest sum of the scores (n, K, B) of its splits, which are those of the inside plan; each
-    counts once. Of equally good splits, one nearest to the middle of its span wins.
+    The best tree has the largest sum of the scores (n, K, B) of its splits, those of the inside plan, each counted
+    once. Among equal splits, the one nearest to the middle of its span wins.
     """
     B, N = len(lengths), len(plan) + 1
     best = lengths.new_zeros(N * (N + 1) // 2, B, dtype=torch.float64)

@@ -1,8 +1,8 @@
-"""Models whose trees follow from a distance between neighbouring words: the larger it is, the higher the tree splits.
+"""Models whose trees follow from distances between neighbouring words: the larger the distance, the higher the split.
 
 Two read-outs turn distances into a tree. Splitting a span between the two words with the largest distance favours no
-branching. The read-out published with PRPN and ON-LSTM makes [left, [w_t, right]] of a span whose largest distance
-stands before word t, which leans to right branching (Dyer et al. 2019); it is the decoder `biased`.
+branching direction. The read-out published with PRPN and ON-LSTM turns a span whose largest distance is before word t
+into [left, [w_t, right]], which is biased towards right branching (Dyer et al. 2019); it is the decoder `biased`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ class DistanceModel(Model):
 
     has_posteriors = False
     read_outs: ClassVar[tuple[str, ...]] = (UNBIASED,)
-    """The ways from distances to trees that it supports"""
+    """The read-outs that it supports"""
 
     @abstractmethod
     def distances(self, word_ids: Tensor, lengths: Tensor) -> Tensor:
-        """(B, N) the distance between word t - 1 and word t of sentences (B, N); the one before the first word, where
-        there is any, counts for the biased read-out only."""
+        """(B, N) the distance between word t - 1 and word t of sentences (B, N).
+
+        The one before the first word, if there is one, matters only for the biased read-out.
+        """
 
     def distances_and_objective(self, word_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """`distances` and, where it is a likelihood, `objective`, else numbers without a meaning (B,)."""
+        """`distances`, and (B,) `objective` if it is a likelihood, else numbers without a meaning."""
         distances = self.distances(word_ids, lengths)
         if not self.has_likelihood:
             return distances, torch.full((len(word_ids),), torch.nan)
@@ -44,7 +46,7 @@ class DistanceModel(Model):
 
     @torch.no_grad()
     def marginals(self, word_ids: Tensor, lengths: Tensor, read_out: str = UNBIASED) -> Marginals:
-        """One for every span of the tree, zero for all others."""
+        """1 for the spans of the tree, 0 for all others."""
         B, N = word_ids.shape
         found, log_p = self.distances_and_objective(word_ids, lengths)
         distances = found.cpu().numpy()
@@ -59,7 +61,7 @@ class DistanceModel(Model):
 def split_between_words(distances: NDArray[np.float32]) -> Spans:
     """The spans of two words or more of the tree that splits every span where the distance is largest.
 
-    `distances` (N,) stand before the words. Of equal ones, that nearest to the middle of its span wins.
+    `distances` (N,) are those before the words. Among equal distances, the one nearest to the middle of its span wins.
     """
     spans, pending = [], [(0, len(distances))]
     while pending:
@@ -74,9 +76,9 @@ def split_between_words(distances: NDArray[np.float32]) -> Spans:
 
 
 def split_before_head(distances: NDArray[np.float32]) -> Spans:
-    """The same by the published read-out: [left, [w_t, right]], t the word with the largest distance before it.
+    """The same with the published read-out: [left, [w_t, right]], where the largest distance is before word t.
 
-    That of the first word of a span counts too; it makes [w_t, right]. Of equal ones, the first wins.
+    The distance before the first word of a span counts too; it gives [w_t, right]. Among equal ones, the first wins.
     """
     spans, todo = [], [(0, len(distances))]
     while todo:

@@ -1,7 +1,7 @@
 """EM-PCFG: a dense PCFG with its probabilities as parameters, learnt by counting (Baker 1979; Lari and Young 1990).
 
-The baseline that neural grammars are compared with: the E-step is the expected number of uses of every rule, which is
-the gradient of log p(w) by the rule's log-probability; the M-step makes the counts probabilities again.
+It is the baseline for neural grammars. The E-step computes the expected number of uses of every rule, which is the
+gradient of log p(w) by the rule's log-probability; the M-step turns the counts into probabilities.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ramify.models.grammar import Grammar
 from ramify.structures.dense import DenseRules
 
 MIN_LOG_PROBABILITY = -100.0
-"""The least log-probability kept: what EM has given up is zero to a float32 and yet a finite number on disk."""
+"""The smallest log-probability: exp of it is zero in float32, but the number on disk is finite."""
 PSEUDO_COUNT = 0.01
-"""Added to the count of every word under every preterminal, so that a word never seen is not impossible."""
+"""Added to the count of every word under every preterminal, so that unseen words are not impossible."""
 
 
 class EMPCFG(Grammar):
-    """Begins with the softmax of Gaussian logits of standard deviation `gain`."""
+    """A dense PCFG, initialised with the softmax of Gaussian logits of standard deviation `gain`."""
 
     allows_dropout = False
 
@@ -64,7 +64,7 @@ class EMPCFG(Grammar):
 
 
 class ExpectationMaximisation(Learner):
-    """A step adds a batch's expected counts, the gradients of log p(w); the M-step is made at the end of an epoch."""
+    """A step adds the expected counts of a batch, the gradients of log p(w); each epoch ends with the M-step."""
 
     def __init__(self, grammar: EMPCFG) -> None:
         super().__init__(grammar.parameters(), {"lr": 0.0})
@@ -88,7 +88,7 @@ class ExpectationMaximisation(Learner):
 
     @torch.no_grad()
     def finish_epoch(self) -> None:
-        """The M-step; without counts, as when a run is resumed right after it, nothing happens."""
+        """The M-step; without counts, for example in a run resumed directly after it, nothing happens."""
         counts = [self.state[parameter].get("counts") for parameter in self._grammar.parameters()]
         found = [each for each in counts if each is not None]
         if len(found) == len(counts) and bool(found[0].any()):

@@ -1,11 +1,11 @@
 """The softmax over the vocabulary, in blocks of words.
 
-Of the p x q log-probabilities a batch needs only those of its words, logit_Tw - log sum_v exp(logit_Tv), and only the
-sums run over the vocabulary. They are made from blocks of it. On a CPU this is done by compiled loops, which keep the
-logits for the backward pass where that takes little memory; elsewhere by torch. What is not kept is computed again in
-the backward pass, so that memory never holds more than one block per core. Both ways are exact.
+A batch needs only the log-probabilities of its words, logit_Tw - log sum_v exp(logit_Tv), and only the sums run over
+the vocabulary. They are computed in blocks of words: on a CPU by compiled loops, which keep the logits for the backward
+pass if this takes little memory, and elsewhere by torch. Other logits are recomputed in the backward pass, so that
+memory never holds more than one block per core. Both ways are exact.
 
-Powers are powers of two (runtime/fast_exp.py says why): states and bias are multiplied by log2(e) before the products.
+All powers are powers of two (see runtime/fast_exp.py): states and bias are multiplied by log2(e) before the products.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ramify.runtime.fast_exp import LOG2_E
 from ramify.runtime.padding import narrow_rows
 
 BLOCK_NUMBERS, BLOCK_WORDS, BLOCK_STATES = 2**18, (256, 2048), 1024
-"""A block of torch's holds about that many numbers (1 MB), which a core's cache has room for: words between these
-bounds for at most that many preterminals."""
+"""With torch, a block has about this many numbers (1 MB), which fit into the cache of a core: a number of words between
+these bounds, for at most this many preterminals."""
 LOOP_WORDS = 96
-"""Words of a block of the compiled loops, for at most `BLOCK_STATES` preterminals"""
+"""Number of words per block of the compiled loops, for at most `BLOCK_STATES` preterminals"""
 MAX_KEPT = 64 * 2**20
-"""Bytes of logits that are kept for the backward pass"""
+"""Maximum bytes of logits that are kept for the backward pass"""
 
 
 def word_log_probabilities(
@@ -37,7 +37,7 @@ def word_log_probabilities(
     """log p(T -> w) (..., p) of the words given by their numbers (...).
 
     p(T -> w) is the softmax over all q words of states (p, e) times weight (q, e), plus bias (q,) if there is one.
-    States (B, p, e) are each sentence's own, for words (B, N). Differentiable in states, weight and bias. A block holds
+    States (B, p, e) differ between sentences, for words (B, N). Differentiable in states, weight and bias. A block has
     `block` words.
     """
     in_loops = (
@@ -68,7 +68,7 @@ class _WordLogProbabilities(torch.autograd.Function):
         ctx.softmax = kind(states.detach().flatten(0, 1), weight.detach(), bias.detach(), block, keeping)
         ctx.save_for_backward(states, weight, word_ids)
         shift = bias[word_ids][..., None] - ctx.softmax.normaliser.view(len(states), 1, -1)
-        result: Tensor = shift.baddbmm_(weight[word_ids], states.mT)  # in place: the largest table, if for all words
+        result: Tensor = shift.baddbmm_(weight[word_ids], states.mT)  # in place: for all words, it is the largest table
         return result
 
     @staticmethod
@@ -86,7 +86,7 @@ class _WordLogProbabilities(torch.autograd.Function):
 
 
 def _shares(states: Tensor, weight: Tensor, block: int) -> list[slice]:
-    """The vocabulary in one share per core. Sums are taken in order: the same cores, the same bits."""
+    """The vocabulary in one share per core. Sums have a fixed order: the same number of cores gives the same bits."""
     words = len(weight)
     cores = threads.worth(2 * len(states) * weight.numel()) if weight.device.type == "cpu" else 1
     count = min(cores, -(-words // block))
@@ -104,12 +104,12 @@ class Loops:
     """The logarithms (p,) of the sums over the vocabulary of e^logit, and their gradients, by compiled loops."""
 
     def __init__(self, states: Tensor, weight: Tensor, bias: Tensor, block: int, keeping: bool) -> None:
-        from ramify.models import emission_loops  # compiled, which not every user needs
+        from ramify.models import emission_loops  # compiled; not every user needs it
 
         self.loops = emission_loops
         (self.p, self.e), words = states.shape, len(weight)
         self.states, self.weight, self.bias = states, narrow_rows(weight), (bias * LOG2_E).numpy()
-        # The embedding's padding is zero in both factors, and takes part in the products.
+        # The padding of the embedding, zero in both factors, is included in the products.
         transposed = narrow_rows(states.T * LOG2_E)
         width = transposed.shape[1]
         self.transposed = transposed.new_zeros(self.weight.shape[1], width)
@@ -151,7 +151,7 @@ class Loops:
 
 
 class Torch:
-    """The same by torch, on any device."""
+    """The same with torch, on any device."""
 
     def __init__(self, states: Tensor, weight: Tensor, bias: Tensor, block: int, keeping: bool) -> None:  # noqa: ARG002
         self.states, self.weight, self.bias, self.block = states, weight, bias, block
@@ -173,7 +173,7 @@ class Torch:
         self.normaliser = torch.cat([peak / LOG2_E + total.log() for peak, total in found], 1).logsumexp(1)
 
     def gradients(self, counts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """As of the loops."""
+        """The same as that of the loops."""
         states, weight, bias = self.states, self.weight, self.bias
         counted = states * counts
         states2, bias2, normaliser2 = states * LOG2_E, bias * LOG2_E, (self.normaliser * LOG2_E)[:, None]

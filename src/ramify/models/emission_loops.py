@@ -1,7 +1,7 @@
-"""The compiled loops of the softmax over the vocabulary: blocks of words by preterminals, while they are in the cache.
+"""The compiled loops of the softmax over the vocabulary, in blocks of words and preterminals that stay in the cache.
 
-Logits stand in rows of one word, for the states of all preterminals, in units of log 2. States come transposed, (e, p),
-where they are multiplied with the words, and padded to whole narrow blocks of columns (runtime/padding.py).
+A row of logits is one word with the states of all preterminals, in units of log 2. For the products with words, states
+are transposed, (e, p), and padded to whole narrow blocks of columns (runtime/padding.py).
 """
 
 # mypy: disable-error-code=no-untyped-def
@@ -33,7 +33,7 @@ def _logits(begin, count, first, columns, states, weight, bias, logits, row):
 def log_sums(begin, end, block, group, states, weight, bias, kept, peaks, totals):
     """`totals` (p,) times two to the power of `peaks` (p,) is the sum over the words from `begin` to `end` of 2^logit.
 
-    `kept` (q, p) receives the logits; where it has no rows, they are forgotten. A block has `block` words, and
+    `kept` (q, p) receives the logits; if it has no rows, they are not kept. A block has `block` words, and
     preterminals are processed `group` at a time.
     """
     p, narrow = states.shape[1], NARROW_BYTES // states.itemsize

@@ -18,7 +18,7 @@ from ramify.structures.pcfg import cumulative, draw
 
 @dataclass(frozen=True)
 class Generated:
-    """A sentence of N words and its tree, everything by number."""
+    """A sentence of N words and its tree; words and symbols are numbers."""
 
     word_ids: NDArray[np.int64]
     tags: NDArray[np.int64]
@@ -35,7 +35,7 @@ class Sampler:
         self._tables = None if grammar.latent else _Tables(grammar.tabulated())
 
     def draw(self, max_length: int) -> Generated | None:
-        """One sentence, or None as soon as it is bound to have more words."""
+        """One sentence, or None as soon as it must have more words."""
         tables = self._tables or _Tables(self._with_drawn_z())
         n, rng = self._grammar.nonterminals, self._rng
         words: list[int] = []
@@ -59,7 +59,7 @@ class Sampler:
                 labels.append(symbol)
                 spans.append((len(words), -1))
                 pending += 1
-                if len(words) + pending > max_length:  # every pending symbol yields a word at least
+                if len(words) + pending > max_length:  # every pending symbol yields at least one word
                     return None
         return Generated(np.array(words), np.array(tags), np.array(spans, np.int32), np.array(labels))
 
@@ -71,7 +71,7 @@ class Sampler:
 
 
 class _Tables:
-    """A grammar's probabilities, to draw from."""
+    """Cumulative probabilities of a grammar."""
 
     def __init__(self, tables: TableGrammar) -> None:
         rules = tables.rules()
@@ -81,7 +81,7 @@ class _Tables:
 
 
 class LexicalisedSampler:
-    """Draws sentences from one lexicalised grammar: a head word with every symbol, before the rules below it."""
+    """Draws sentences from a lexicalised grammar: for each symbol first its head word, then the rules below it."""
 
     @torch.no_grad()
     def __init__(self, grammar: LexicalisedGrammar, rng: np.random.Generator) -> None:
@@ -90,7 +90,7 @@ class LexicalisedSampler:
         self._root, self._words, self._rule = cumulative(root), cumulative(words.T), grammar.rule_sampler()
 
     def draw(self, max_length: int) -> Generated | None:
-        """One sentence, or None as soon as it is bound to have more words."""
+        """One sentence, or None as soon as it must have more words."""
         n, rng = self._n, self._rng
         words: list[int] = []
         tags: list[int] = []
@@ -115,13 +115,13 @@ class LexicalisedSampler:
                 labels.append(symbol)
                 spans.append((len(words), -1))
                 pending += 1
-                if len(words) + pending > max_length:  # every pending symbol yields a word at least
+                if len(words) + pending > max_length:  # every pending symbol yields at least one word
                     return None
         return Generated(np.array(words), np.array(tags), np.array(spans, np.int32), np.array(labels))
 
 
 def make_sampler(grammar: GenerativeModel, rng: np.random.Generator) -> Sampler | LexicalisedSampler:
-    """What draws sentences from a grammar of either kind."""
+    """The sampler of a grammar of either kind."""
     if isinstance(grammar, LexicalisedGrammar):
         return LexicalisedSampler(grammar, rng)
     if isinstance(grammar, Grammar):

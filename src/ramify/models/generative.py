@@ -1,4 +1,4 @@
-"""Models that give every sentence a probability, as the sum of those of its labelled trees."""
+"""Models that give every sentence a probability, the sum over its labelled trees."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ DEFAULT_PRETERMINALS = 60
 
 
 class GenerativeModel(Model):
-    """Called with sentences it gives their distribution over labelled trees, whose weights are p(tree, words)."""
+    """Called with sentences, it returns their distribution over labelled trees, whose weights are p(tree, words)."""
 
     has_likelihood = True
     takes_span_scores = True
     divides_work = True
     is_simple = False
-    """Whether every nonterminal is its own rank component (low-rank rules without a head)"""
+    """Whether every nonterminal is one rank component (a Simple PCFG, without U)"""
     rank: int | None
-    """Number of components that rules are a sum of; None where they are not"""
+    """Number of components of which rules are a sum; None for dense rules"""
     latent: int = 0
-    """Size of the vector that the rules of a sentence are made from; 0 where all sentences have the same rules"""
+    """Size of the vector that determines the rules of a sentence; 0 if all sentences have the same rules"""
 
     def __init__(self, nonterminals: int, preterminals: int, rank: int | None, words: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class GenerativeModel(Model):
 
     @abstractmethod
     def with_cost(self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None = None) -> tuple[Any, Tensor]:
-        """The distribution over the trees of sentences (B, N), and what is to be subtracted from log p(w) (B,)."""
+        """The distribution over the trees of sentences (B, N), and (B,) a term to subtract from log p(w)."""
 
     def forward(self, word_ids: Tensor, lengths: Tensor) -> Any:
         """The distribution over the trees of sentences (B, N), padded with any valid word number."""
@@ -73,7 +73,7 @@ class GenerativeModel(Model):
         dropout: float = 0.0,
         span_scores: Tensor | None = None,
     ) -> Tensor:
-        """(B,) log p(w) under a distribution, without the cost of rules that are made for a sentence."""
+        """(B,) log p(w) under a distribution, without the cost of separate rules for each sentence."""
         if span_scores is not None:
             distribution = distribution.with_span_scores(span_scores)
         if dropout:
@@ -83,20 +83,20 @@ class GenerativeModel(Model):
         return result
 
     def thinned(self, distribution: Any, dropout: float, noise: torch.Generator) -> Any:
-        """The distribution with some symbols missing, where the family allows dropout."""
+        """The distribution without some symbols, if the family allows dropout."""
         raise NotImplementedError
 
     @torch.no_grad()
     def marginals(self, word_ids: Tensor, lengths: Tensor) -> Marginals:
-        """Posteriors of spans, labels and tags; of arcs where symbols have heads."""
+        """Posteriors of spans, labels and tags, and of arcs if symbols have heads."""
         return reliable_marginals(self.forward(word_ids, lengths))[0]
 
     def described(self) -> str:
-        """Its kind and size, for messages."""
+        """Kind and size, for messages."""
         return f"a grammar with {self.nonterminals:,} + {self.preterminals:,} symbols"
 
     def sizes(self) -> dict[str, int]:
-        """Nonterminals, preterminals and, where there is one, the rank."""
+        """Nonterminals, preterminals and, if there is one, the rank."""
         sizes = {"nonterminals": self.nonterminals, "preterminals": self.preterminals}
         return sizes if self.rank is None or self.is_simple else sizes | {"rank": self.rank}
 
@@ -126,5 +126,5 @@ class GenerativeModel(Model):
 
     @classmethod
     def option_names(cls) -> tuple[str, ...]:
-        """What can be chosen when a grammar is made; `compound` gives it a latent vector of the published size."""
+        """The options of the family; `compound` stands for a latent vector of the published size."""
         return tuple("compound" if name == "latent" else name for name in super().option_names())

@@ -1,4 +1,4 @@
-"""What every grammar has in common, and the same grammar as tables of probabilities."""
+"""The base class of PCFGs, and a grammar as tables of probabilities."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ramify.structures.low_rank import LowRankRules, working_bytes
 from ramify.structures.pcfg import PCFG, Rules
 
 LARGEST_TABLE = 2**28
-"""Parsing keeps this many word probabilities (1 GB) at most; beyond, they are computed when they are needed."""
+"""Maximum number of word probabilities that parsing keeps (1 GB); larger tables are computed when needed."""
 
 
 class Grammar(GenerativeModel):
-    """A PCFG: a network that makes the rules of a batch.
+    """A PCFG: a network that computes the rules of a batch.
 
-    Called with sentences it gives their distribution over labelled trees. A compound grammar (Kim, Dyer and Rush 2019)
-    makes separate rules for every sentence from a vector z of size `latent`, of which an encoder knows the distribution
-    given the words; its log p(w) is a lower bound.
+    Called with sentences, it returns their distribution over labelled trees. A compound grammar (Kim, Dyer and Rush
+    2019) computes separate rules for every sentence from a vector z of size `latent`, whose distribution given the
+    words is predicted by an encoder; its log p(w) is a lower bound.
     """
 
     def __init__(self, nonterminals: int, preterminals: int, rank: int | None, words: int, latent: int = 0) -> None:
@@ -42,15 +42,15 @@ class Grammar(GenerativeModel):
     def forward(self, word_ids: Tensor, lengths: Tensor) -> PCFG:
         """The distribution over the trees of sentences (B, N), padded with any valid word number.
 
-        Of a compound grammar, with the rules at the mean of z.
+        A compound grammar uses the rules at the mean of z.
         """
         return self.with_cost(word_ids, lengths)[0]
 
     def with_cost(self, word_ids: Tensor, lengths: Tensor, noise: torch.Generator | None = None) -> tuple[PCFG, Tensor]:
-        """The distribution over the trees of sentences (B, N), and what is to be subtracted from log p(w) (B,).
+        """The distribution over the trees of sentences (B, N), and (B,) a term to subtract from log p(w).
 
-        That is zero or, of a compound grammar, the divergence of z's distribution from its prior. There z is the mean,
-        or a sample if there is `noise` to draw it with.
+        The term is zero or, for a compound grammar, the divergence of the distribution of z from its prior. z is the
+        mean or, with `noise`, a sample.
         """
         if self.encoder is None:
             z, cost = None, torch.zeros(len(word_ids), device=word_ids.device)
@@ -59,11 +59,11 @@ class Grammar(GenerativeModel):
         return self.distribution_at(z, word_ids, lengths), cost
 
     def distribution_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> PCFG:
-        """For sentences (B, N), with rules made from z (B, latent) where the grammar is compound."""
+        """The distribution over the trees of sentences (B, N), with rules from z (B, latent) if it is compound."""
         return self.rules(z).with_words(self.emission(word_ids, z), lengths)
 
     def thinned(self, distribution: PCFG, dropout: float, noise: torch.Generator) -> PCFG:
-        """The distribution with that share of the symbols missing."""
+        """The distribution without this share of the symbols."""
         kept = (sample_symbols(count, dropout, noise) for count in (self.nonterminals, self.preterminals))
         return distribution.restrict(*kept)
 
@@ -73,7 +73,7 @@ class Grammar(GenerativeModel):
 
     @torch.no_grad()
     def tabulated(self, z: Tensor | None = None) -> TableGrammar:
-        """The same grammar with every probability computed; of a compound one the rules at z (1, latent), or 0."""
+        """The same grammar with every probability computed; a compound one with the rules at z (1, latent), or 0."""
         all_words = torch.arange(self.words, device=self.device)
         if not self.latent:
             return TableGrammar(self.rules(), self.emission(all_words))
@@ -83,45 +83,46 @@ class Grammar(GenerativeModel):
     def for_parsing(self) -> Grammar:
         """The grammar with every probability computed once, unless every sentence has separate rules.
 
-        Where the table of words would be too large, the grammar itself, which makes what a batch needs in blocks.
+        If the table of words would be too large, it is the grammar itself, which computes what a batch needs in blocks.
         """
         too_large = self.preterminals * self.words > LARGEST_TABLE
         return self if self.latent or too_large else self.tabulated()
 
     @property
     def rule_numbers(self) -> int:
-        """How many numbers its binary rules are."""
+        """The number of its binary rules."""
         n, m = self.nonterminals, self.nonterminals + self.preterminals
         return n * m * m if self.rank is None else (2 * m + (0 if self.is_simple else n)) * self.rank
 
     @property
     def table_numbers(self) -> int:
-        """Rules, and the table of words that parsing keeps."""
+        """Numbers of the rules, and of the table of words that parsing keeps."""
         return self.rule_numbers + min(self.preterminals * self.words, LARGEST_TABLE)
 
     def numbers_per_sentence(self, length: int) -> int:
-        """Roughly what inside and outside passes keep, and of a compound grammar the sentence's rules."""
+        """Estimate for the inside and outside passes and, for a compound grammar, the rules of the sentence."""
         n = self.nonterminals
         per_span = n * n + 6 * n if self.rank is None else 6 * self.rank + 3 * n
         return length * (length + 1) // 2 * per_span + (self.rule_numbers if self.latent else 0)
 
     def working_bytes(self, lengths: Sequence[int]) -> int:
-        """Of low-rank rules exactly what parsing takes; the sentences share a core's charts one after another."""
+        """Exact for low-rank rules; the sentences of a core use the same charts one after another."""
         if self.rank is None or self.latent:
             return super().working_bytes(lengths)
         return working_bytes(self.nonterminals, self.preterminals, self.rank, lengths)
 
     def expected_seconds(self, length: int) -> float:
-        """By a rule measured on one core with 30 to 250 nonterminals and 200 words.
+        """Estimate based on measurements on one core with 30 to 250 nonterminals and 200 words.
 
-        2 ns for each of its N^3 / 6 splits times d (low-rank) or n^2 (dense), which for long sentences is nearly all.
+        2 ns for each of the N^3 / 6 splits times d (low-rank) or n^2 (dense), which take nearly all of the time for
+        long sentences.
         """
         per_split = self.nonterminals**2 if self.rank is None else self.rank
         return 2e-9 * length**3 / 6 * per_split
 
 
 def sample_symbols(count: int, rate: float, noise: torch.Generator) -> Tensor:
-    """The numbers of the symbols that are kept, in order: each is dropped with probability `rate`, but never all."""
+    """The numbers of the kept symbols, in order: each is dropped with probability `rate`, but never all of them."""
     chances = torch.rand(count, generator=noise)
     kept = chances >= rate
     kept[chances.argmax()] = True
@@ -158,8 +159,8 @@ class TableGrammar(Grammar):
     ) -> TableGrammar:
         """Any grammar in Chomsky normal form, exactly: one rank component per rule, or dense where that is smaller.
 
-        `binary` holds (A, B, C, p(A -> B C)) with children numbered as in `LowRankRules`, `lexical` (T, w,
-        p(T -> w)). U carries the probabilities, V and W say which children component l has.
+        `binary` contains (A, B, C, p(A -> B C)) with children numbered as in `LowRankRules`, `lexical` (T, w,
+        p(T -> w)). U contains the probabilities; V and W give the children of component l.
         """
         d, m = len(binary), nonterminals + preterminals
 
@@ -190,11 +191,11 @@ class TableGrammar(Grammar):
         return nn.functional.embedding(word_ids, self.emission_table)
 
     def tabulated(self, z: Tensor | None = None) -> TableGrammar:  # noqa: ARG002
-        """Itself."""
+        """The grammar itself."""
         return self
 
 
 def _columns(rules: Sequence[tuple[float, ...]]) -> list[Tensor]:
-    """Symbols and probabilities of rules that end with their probability."""
+    """Symbols and probabilities of rules, whose last item is the probability."""
     *symbols, probabilities = zip(*rules, strict=True)
     return [*map(torch.tensor, symbols), torch.tensor(probabilities, dtype=torch.float64)]

@@ -25,9 +25,9 @@ class HolPCFG(Grammar):
         p(B | A) ~ exp(tau <b, left * a>),   p(C | A) ~ exp(tau <c, right * a>),   p(A -> B C) = p(B | A) p(C | A),
         p(w | T) ~ exp(tau' <w, word * t>),   p(A | S) ~ exp(tau" <start, a>).
 
-    All Fourier coefficients of a vector have modulus 1: at the beginning, where their phases are drawn uniformly, and
-    again after every step. So all vectors have unit length, bound ones too, and the products are cosines. The
-    temperatures are exp of learnt numbers; `gain` multiplies the initial ones.
+    All Fourier coefficients of a vector have modulus 1: initially, with uniformly drawn phases, and again after every
+    step. All vectors, including bound ones, therefore have unit length, and the products are cosines. The temperatures
+    are exp of learnt numbers; `gain` multiplies the initial temperatures.
     """
 
     is_simple = True
@@ -42,7 +42,7 @@ class HolPCFG(Grammar):
         self.relations = _vectors(3, embedding)
         """Left child, right child, word"""
         self.log_temperatures = nn.Parameter(torch.tensor([math.log(gain * each) for each in TEMPERATURES.values()]))
-        """Of start rules, binary rules, words"""
+        """Logarithms of the temperatures of start rules, binary rules, words"""
 
     def vectors(self) -> list[nn.Parameter]:
         """All parameters whose rows have Fourier coefficients of modulus 1."""
@@ -93,16 +93,16 @@ def bind(relation: Tensor, vectors: Tensor) -> Tensor:
 
 
 def to_unit_modulus(vectors: Tensor) -> Tensor:
-    """The nearest vectors (..., e) whose Fourier coefficients have modulus 1; of a coefficient of zero it is 1."""
+    """The nearest vectors (..., e) whose Fourier coefficients have modulus 1; a coefficient of zero becomes 1."""
     coefficients = rfft(vectors)
     found: Tensor = irfft(torch.where(coefficients == 0, 1, coefficients.sgn()), vectors.shape[-1])
     return found
 
 
 def _vectors(count: int, size: int) -> nn.Parameter:
-    """Rows (count, size) with uniform phases; the first coefficient and, of an even size, the last are real: a sign."""
+    """Rows (count, size) with uniform phases; the first coefficient and, for an even size, the last are 1 or -1."""
     vectors = torch.empty(count, size)
-    if vectors.device.type != "meta":  # where there are only shapes, and computing them would import torch's compiler
+    if vectors.device.type != "meta":  # which has only shapes; computing them would import torch's compiler
         phases = 2 * math.pi * torch.rand(count, size // 2 + 1)
         vectors = to_unit_modulus(irfft(torch.polar(torch.ones_like(phases), phases), size))
     return nn.Parameter(vectors)

@@ -1,4 +1,4 @@
-"""What lexicalised grammars have in common: symbols with head words, and a table of words for parsing."""
+"""The base class of lexicalised grammars: symbols with head words, and a table of words for parsing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RuleDrawn = tuple[int, int, int, int]
 
 
 class LexicalisedGrammar(GenerativeModel):
-    """A network that makes the lexicalised rules of a batch from embeddings of symbols and of words."""
+    """A network that computes the lexicalised rules of a batch from embeddings of symbols and of words."""
 
     allows_dropout = False
     states: int
@@ -36,7 +36,7 @@ class LexicalisedGrammar(GenerativeModel):
 
     @abstractmethod
     def distribution(self, word_ids: Tensor, lengths: Tensor, emission: Tensor) -> LexicalisedPCFG:
-        """For sentences (B, N) whose words have these log-probabilities (B, N, k)."""
+        """The distribution over the trees of sentences (B, N), given log-probabilities of their words (B, N, k)."""
 
     @abstractmethod
     def rule_sampler(self) -> Callable[[int, int, np.random.Generator], RuleDrawn]:
@@ -44,7 +44,7 @@ class LexicalisedGrammar(GenerativeModel):
 
     @abstractmethod
     def run_networks(self, word_ids: Tensor) -> None:
-        """Everything that is computed for a batch of different words (u,) before its charts, to be measured."""
+        """Compute everything for a batch of different words (u,) that precedes its charts, to measure it."""
 
     @abstractmethod
     def chart_flop(self, length: int) -> float:
@@ -65,20 +65,21 @@ class LexicalisedGrammar(GenerativeModel):
         return distribution, torch.zeros(len(word_ids), device=word_ids.device)
 
     def for_parsing(self) -> GenerativeModel:
-        """With the probabilities of all words under every state computed once, where the table is not too large.
+        """The grammar with the probabilities of all words under every state computed once, unless they are too large.
 
-        What depends on head words is computed for the words of each batch: for all words it would be far larger.
+        Tables that depend on head words are computed for the words of each batch: for all words they would be far
+        larger.
         """
         return self if self.states * self.words > LARGEST_TABLE else WithWordTable(self)
 
     @property
     def table_numbers(self) -> int:
-        """The table of words that parsing keeps."""
+        """Numbers of the table of words that parsing keeps."""
         return min(self.states * self.words, LARGEST_TABLE)
 
 
 class WithWordTable(LexicalisedGrammar):
-    """The same grammar with a table of its words."""
+    """A lexicalised grammar with a table of its words."""
 
     emission_table: Tensor
     """(q, k)"""
@@ -127,7 +128,7 @@ class WithWordTable(LexicalisedGrammar):
 
 
 class WordNetwork(nn.Module):
-    """p(w | X) of symbols or components X: the network that TN-PCFG has for the words of preterminals."""
+    """p(w | X) of symbols or components X, with the network of TN-PCFG for the words of preterminals."""
 
     def __init__(self, embedding: int, words: int) -> None:
         super().__init__()
@@ -140,12 +141,12 @@ class WordNetwork(nn.Module):
 
 
 def start_network(embedding: int, nonterminals: int) -> SymbolNetwork:
-    """From the embedding of the start symbol to the logits of p(A), as TN-PCFG has it."""
+    """From the embedding of the start symbol to the logits of p(A), as in TN-PCFG."""
     return SymbolNetwork(*state_network(embedding), nn.Linear(embedding, nonterminals))
 
 
 class PairLayer(nn.Module):
-    """W [w; A] for every pair of a word and a symbol: a sum of two products, not computed again for every pair."""
+    """W [w; A] for every pair of a word and a symbol, as a sum of two products, each computed only once."""
 
     def __init__(self, embedding: int, size: int) -> None:
         super().__init__()
@@ -159,6 +160,6 @@ class PairLayer(nn.Module):
 
 
 def map_distinct_words(word_ids: Tensor, made: Callable[[Tensor], Tensor]) -> Tensor:
-    """(B, N, ...) what a function of different words (u,) gives (u, ...), at the places of words (B, N)."""
+    """(B, N, ...) the results (u, ...) of a function of different words (u,), at the places of words (B, N)."""
     different, places = word_ids.unique(return_inverse=True)
     return made(different)[places]

@@ -1,7 +1,7 @@
-"""Linear layers for the rows of symbols, on a CPU by compiled loops.
+"""Linear layers for the rows of symbols, on a CPU with compiled loops.
 
-A layer gives its result with the rows in columns, as the next layer takes it; to torch it is an ordinary tensor with
-unusual strides.
+A layer stores its result column by column, as the next layer needs it; for torch it is an ordinary tensor with unusual
+strides.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ramify.runtime.compilation import loops_are_postponed
 from ramify.runtime.padding import NARROW_BYTES, narrow_rows, padded_size
 
 MIN_ROWS = 8
-"""Fewer are left to torch, which does not pad them."""
+"""Torch computes fewer rows, because it does not pad them."""
 
 
 class Linear(nn.Linear):
-    """Torch's linear layer."""
+    """Torch's linear layer, computed by `linear`."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) to (..., out)"""
@@ -28,7 +28,7 @@ class Linear(nn.Linear):
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x (..., in) times weight (out, in) plus bias (out,), as torch's."""
+    """x (..., in) times weight (out, in) plus bias (out,), as in torch."""
     size, inner = weight.shape
     if (
         x.device.type != "cpu"
@@ -51,7 +51,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        from ramify.models import linear_loops  # compiled, which not every user needs
+        from ramify.models import linear_loops  # compiled; not every user needs it
 
         ctx.save_for_backward(x, weight)
         columns = narrow_rows(x.detach().T)

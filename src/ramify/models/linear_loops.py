@@ -1,4 +1,4 @@
-"""The compiled loops of a linear layer. Rows of x and y stand in columns, (size, R), padded to whole narrow blocks.
+"""The compiled loops of a linear layer. Rows of x and y are columns here, (size, R), padded to whole narrow blocks.
 
 The weight may be some columns of a larger matrix.
 """
@@ -22,7 +22,7 @@ def forward(weight, bias, x, y):
 
 @compiled
 def backward(weight, rows, gradient, g_weight, g_bias, g_x):
-    """The gradients by weight, bias and x (in, R), from that by y (out, R); `rows` (r, in) are x's own rows."""
+    """The gradients by weight, bias and x (in, R), from that by y (out, R); `rows` (r, in) are the rows of x."""
     (size, inner), R = weight.shape, gradient.shape[1]
     for i in range(size):
         g_bias[i] = gradient[i].sum()

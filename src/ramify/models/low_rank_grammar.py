@@ -1,4 +1,4 @@
-"""Low-rank grammars whose tables are made by networks that do not wait for each other."""
+"""Low-rank grammars whose tables are computed by networks that do not depend on each other."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ramify.structures.low_rank import LowRankPCFG, LowRankRules
 
 
 class LowRankGrammar(Grammar):
-    """Says what its parts are; here they are run side by side and combined."""
+    """A subclass lists the parts of its network; this class runs them in parallel and combines them."""
 
     word_layer: nn.Linear
-    """From the states of the preterminals to the words"""
+    """Layer from the states of the preterminals to the words"""
 
     @abstractmethod
     def _parts(self, z: Tensor | None) -> dict[str, list[Part]]:
         """Start and binary rules by the names of `LowRankRules`, normalised as in Theorem 1, and `states`.
 
-        The states (p, embedding) are those that the words are drawn from. What comes in several parts is
-        joined by rows. The longest parts stand first, so that no core is left with one at the end.
+        Words are drawn from the states (p, embedding). Tables in several parts are joined by rows. The longest parts
+        come first, so that no core has a long one left at the end.
         """
 
     def _run(self, z: Tensor | None, *names: str) -> dict[str, Tensor]:
@@ -46,7 +46,7 @@ class LowRankGrammar(Grammar):
         return word_log_probabilities(states, weight, self.word_layer.bias, word_ids)
 
     def distribution_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> LowRankPCFG:
-        """For sentences (B, N), all networks at the same time."""
+        """The distribution for sentences (B, N), with all networks computed at the same time."""
         made = self._run(z, "states", *LowRankRules.rule_names())
         words = self._words(made.pop("states"), word_ids)
         return _rules_of(made).with_words(words, lengths)

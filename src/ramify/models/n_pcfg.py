@@ -1,4 +1,4 @@
-"""N-PCFG: a dense PCFG whose parameters are made by neural networks (Kim, Dyer and Rush 2019, sec. 2.1)."""
+"""N-PCFG: a dense PCFG whose probabilities are computed by neural networks (Kim, Dyer and Rush 2019, sec. 2.1)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ramify.structures.pcfg import PCFG
 class NPCFG(Grammar):
     """One linear layer from a symbol's embedding to the logits of all its m^2 pairs of children.
 
-    Every matrix starts out Xavier-uniform, embeddings too, as in the paper. `gain` multiplies the initial weights of
-    all output layers, as in TN-PCFG. With `latent` it is a compound grammar.
+    All matrices, including embeddings, are initialised Xavier-uniform, as in the paper. `gain` multiplies the initial
+    weights of all output layers, as in TN-PCFG. With `latent` it is a compound grammar.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class NPCFG(Grammar):
         return self._words(run_named(self._state_parts(z)), word_ids)
 
     def distribution_at(self, z: Tensor | None, word_ids: Tensor, lengths: Tensor) -> PCFG:
-        """For sentences (B, N), all networks at the same time."""
+        """The distribution for sentences (B, N), with all networks computed at the same time."""
         made = run_named(self._rule_parts(z) | self._state_parts(z))
         return self._rules_of(made).with_words(self._words(made, word_ids), lengths)
 

@@ -1,4 +1,4 @@
-"""NBL-PCFG: the neural bilexicalised PCFG, its rules decomposed over a latent variable (Yang, Zhao and Tu 2021b)."""
+"""NBL-PCFG: the neural bilexicalised PCFG, whose rules are sums over a latent variable (Yang, Zhao and Tu 2021b)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ramify.structures.lexicalised import BilexicalPCFG
 from ramify.structures.pcfg import cumulative, draw
 
 CACHE_SIZE = 4096
-"""Pairs of a symbol and a word whose rules a sampler remembers."""
+"""Number of pairs of a symbol and a word whose rules a sampler caches."""
 
 
 class NBLPCFG(LexicalisedGrammar):
     """p(B, C, w_q, D | A, w_p) = sum_H p(H | A, w_p) p(B | H) p(C, D | H) p(w_q | H), H of size `rank`.
 
-    p(H | A, w) is a softmax over H of relu(W [w; A]) + w through a residual block. Every matrix starts out
-    Xavier-uniform, embeddings too; `gain` multiplies the initial weights of all output layers.
+    p(H | A, w) is a softmax over H of relu(W [w; A]) + w through a residual block. All matrices, including embeddings,
+    are initialised Xavier-uniform; `gain` multiplies the initial weights of all output layers.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class NBLPCFG(LexicalisedGrammar):
         return rows * (3 * r + 3 * self.nonterminals) + 2 * length * self.nonterminals * r
 
     def expected_seconds(self, length: int) -> float:
-        """By a rule measured on one core with 40 words: 3 ns for each H of the N^4 / 12 heads of all splits."""
+        """Estimate, measured on one core with 40 words: 3 ns for each H of the N^4 / 12 heads of all splits."""
         assert self.rank is not None
         return 3e-9 * length**4 / 12 * self.rank
 
@@ -111,7 +111,7 @@ class NBLPCFG(LexicalisedGrammar):
 
     @torch.no_grad()
     def rule_sampler(self) -> Callable[[int, int, np.random.Generator], RuleDrawn]:
-        """A function that draws a rule below a nonterminal with its head word, by way of an H."""
+        """A function that draws a rule below a nonterminal with its head word, by drawing H first."""
         _, head_child, other_child = self.rules()
         words = cumulative(self.emission(torch.arange(self.words, device=self.device))[:, self.nonterminals :].T)
         heads, others = cumulative(head_child.T), cumulative(other_child.flatten(0, 1).T)

@@ -1,4 +1,4 @@
-"""Building blocks of several families."""
+"""Building blocks that several families share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PreNormResidual(nn.Module):
 class CosineLayer(nn.Linear):
     """tau times the cosine of its input with each row of its matrix; tau is exp of a learnt number.
 
-    So the length of no vector can make some outputs more probable than others.
+    The length of a vector therefore cannot make some outputs more probable than others.
     """
 
     def __init__(self, size: int, outputs: int, temperature: float) -> None:
@@ -60,16 +60,16 @@ class CosineLayer(nn.Linear):
 
 
 class SymbolLayer(nn.Linear):
-    """A linear layer that sees a symbol's embedding and, in a compound grammar, a sentence's z after it.
+    """A linear layer for the embedding of a symbol, followed by z of the sentence in a compound grammar.
 
-    It is a sum over symbol and sentence, so it is not computed again for every pair of them.
+    It is a sum of a term for the symbol and a term for the sentence, so nothing is computed for every pair of them.
     """
 
     def __init__(self, embedding: int, latent: int, size: int) -> None:
         super().__init__(embedding + latent, size)
 
     def forward(self, embedding: Tensor, z: Tensor | None) -> Tensor:  # type: ignore[override]
-        """(k, size) from symbols (k, e); with z (B, latent) one for each sentence, (B, k, size)."""
+        """(k, size) from symbols (k, e); with z (B, latent) separate for each sentence, (B, k, size)."""
         if z is None:
             return linear(embedding, self.weight, self.bias)
         by_symbol, by_sentence = self.weight.split([embedding.shape[-1], z.shape[-1]], 1)
@@ -77,10 +77,10 @@ class SymbolLayer(nn.Linear):
 
 
 class SymbolNetwork(nn.Sequential):
-    """A `SymbolLayer` and what follows it."""
+    """A `SymbolLayer` and the layers after it."""
 
     def forward(self, embedding: Tensor, z: Tensor | None) -> Tensor:  # type: ignore[override]
-        """As of its first layer."""
+        """Shapes as in its first layer."""
         first, *others = self
         x: Tensor = first(embedding, z)
         for layer in others:
@@ -89,16 +89,16 @@ class SymbolNetwork(nn.Sequential):
 
 
 def state_network(embedding: int, latent: int = 0, blocks: int = 2, pre_norm: bool = False) -> list[nn.Module]:
-    """The layers before the output of start and word networks: Linear, residual blocks; with `pre_norm` a last norm."""
+    """The layers before the output of start and word networks: Linear, residual blocks and, if `pre_norm`, a norm."""
     kind = PreNormResidual if pre_norm else Residual
     last = [nn.RMSNorm(embedding)] if pre_norm else []
     return [SymbolLayer(embedding, latent, embedding), *(kind(embedding) for _ in range(blocks)), *last]
 
 
 def apply_dropout(x: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
-    """Without a share of its numbers, the others scaled so that the expectation stays the same.
+    """Dropout: set a share of the numbers to zero and scale the others, so that the expectation stays the same.
 
-    The noise that a training step is given decides which, so that a resumed run draws the same; without, nothing goes.
+    It uses the noise of the training step, so that a resumed run draws the same; without noise, it changes nothing.
     """
     if not share or noise is None:
         return x
@@ -118,7 +118,7 @@ def initialise(network: nn.Module, how: str) -> None:
 
 
 def multiply_weights(layers: Iterable[nn.Module], gain: float) -> None:
-    """Multiply what linear layers give at the beginning, but for the bias: their weights, or their temperatures."""
+    """Multiply the initial outputs of linear layers, except the bias, by scaling their weights or temperatures."""
     with torch.no_grad():
         for layer in layers:
             assert isinstance(layer, nn.Linear)

@@ -11,14 +11,14 @@ from ramify.models.distances import BIASED, UNBIASED, DistanceModel
 from ramify.models.networks import apply_dropout
 
 INITIAL_RANGE = 0.1
-"""Embeddings start out uniform between minus this and this."""
+"""Initial embeddings are uniform between minus this and this."""
 
 
 class NextWordModel(DistanceModel):
     """p(w) = product over t = 1 .. N + 1 of p(w_t | w_1 .. w_{t-1}), where w_{N+1} is the end symbol.
 
-    One table is input embedding and output layer. Its last row is the boundary of sentences: the start symbol as input,
-    the end symbol as output.
+    One table is both input embedding and output layer. Its last row is the sentence boundary: the start symbol as
+    input, the end symbol as output.
     """
 
     has_likelihood = True
@@ -33,8 +33,8 @@ class NextWordModel(DistanceModel):
 
     @abstractmethod
     def read(self, inputs: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-        """From the embeddings (B, T, e) of the start symbol and the words after it, what predicts the symbol after each
-        (B, T, e), and the distance before each (B, T). Neither may depend on later inputs.
+        """From the embeddings (B, T, e) of the start symbol and the words: (B, T, e) vectors that predict the next
+        symbol, and (B, T) the distance before each input. Neither may depend on later inputs.
         """
 
     def objective(
@@ -54,17 +54,17 @@ class NextWordModel(DistanceModel):
         return self.read(self._inputs(word_ids))[1][:, 1:]
 
     def distances_and_objective(self, word_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Both from one pass."""
+        """Distances and log p(w) from one pass."""
         states, distances = self.read(self._inputs(word_ids))
         return distances[:, 1:], self._log_probability(states, word_ids, lengths)
 
     def _inputs(self, word_ids: Tensor) -> Tensor:
-        """(B, N + 1, e) of the start symbol and the words."""
+        """(B, N + 1, e) embeddings of the start symbol and the words."""
         symbols = nn.functional.pad(word_ids, (1, 0), value=self.words)
         return nn.functional.embedding(symbols, self.symbol_embedding)
 
     def _log_probability(self, states: Tensor, word_ids: Tensor, lengths: Tensor) -> Tensor:
-        """(B,) log p(w) from what predicts each symbol (B, N + 1, e); only real symbols go through the softmax."""
+        """(B,) log p(w) from the predicting vectors (B, N + 1, e); the softmax is computed without padding."""
         steps = torch.arange(states.shape[1], device=lengths.device)
         targets = nn.functional.pad(word_ids, (0, 1)).masked_fill(steps == lengths[:, None], self.words)
         real = steps <= lengths[:, None]
@@ -73,17 +73,17 @@ class NextWordModel(DistanceModel):
         return -torch.zeros_like(states[..., 0]).masked_scatter(real, loss).sum(1)
 
     def numbers_per_sentence(self, length: int) -> int:
-        """The logits of every step and their gradients, and what the layers keep, which is estimated."""
+        """The logits of every step and their gradients, and an estimate of what the layers keep."""
         return (length + 1) * (3 * self.words + 40 * self.symbol_embedding.shape[1])
 
     def expected_seconds(self, length: int) -> float:
-        """By a rule measured on one core: 0.1 ns for each parameter and word."""
+        """Estimate, measured on one core: 0.1 ns for each parameter and word."""
         return 1e-10 * length * sum(parameter.numel() for parameter in self.parameters())
 
 
 def drop_units(x: Tensor, share: float, noise: torch.Generator | None) -> Tensor:
-    """(B, T, k) without a share of the k units of each sentence, the same ones at all its steps (Gal and Ghahramani
-    2016); see `apply_dropout`.
+    """(B, T, k) with dropout of a share of the k units of each sentence, the same units at all steps (Gal and
+    Ghahramani 2016); see `apply_dropout`.
     """
     if not share or noise is None:
         return x

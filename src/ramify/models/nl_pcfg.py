@@ -1,4 +1,4 @@
-"""NL-PCFG: the neural lexicalised PCFG, whose rules know the head word of the parent (Zhu, Bisk and Neubig 2020)."""
+"""NL-PCFG: the neural lexicalised PCFG, whose rules depend on the parent's head word (Zhu, Bisk and Neubig 2020)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ramify.structures.lexicalised import UnilexicalPCFG
 from ramify.structures.pcfg import cumulative, draw
 
 CACHE_SIZE = 64
-"""Words whose rules a sampler remembers, each 2 n m^2 numbers."""
+"""Number of words whose rules a sampler caches, 2 n m^2 numbers each."""
 
 
 class NLPCFG(LexicalisedGrammar):
-    """p(A[p] -> B[p] C[q]) = p(B, D | A, w_p) p(C | A, w_p, B, D) p(w_q | C), D the side on which C stands.
+    """p(A[p] -> B[p] C[q]) = p(B, D | A, w_p) p(C | A, w_p, B, D) p(w_q | C), where D is the side of C.
 
-    B and D come from a residual network of [w; A], C from one linear map of [w; A]. Every matrix starts out
-    Xavier-uniform, embeddings too; `gain` multiplies the initial weights of all output layers.
+    B and D come from a residual network of [w; A], C from one linear map of [w; A]. All matrices, including embeddings,
+    are initialised Xavier-uniform; `gain` multiplies the initial weights of all output layers.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class NLPCFG(LexicalisedGrammar):
         return 3 * length * self.nonterminals * pairs + 3 * (length * length // 4 + 1) * pairs
 
     def expected_seconds(self, length: int) -> float:
-        """By a rule measured on one core: 1 ns for each rule of every span and head."""
+        """Estimate, measured on one core: 1 ns for each rule of every span and head."""
         return 1e-9 * length**3 / 6 * self.nonterminals * 2 * self.symbols**2
 
     @torch.no_grad()

@@ -1,7 +1,7 @@
-"""ON-LSTM: a language model whose memory units are ordered by how long they keep what they hold (Shen et al. 2019).
+"""ON-LSTM: a language model whose memory units are ordered by how long they keep their content (Shen et al. 2019).
 
-Two master gates decide how many units, counted from one end, are forgotten and overwritten at a step. Much is forgotten
-where a long constituent ends, so the size of the forgetting is a distance before the word that is read.
+Two master gates decide how many units, counted from one end, a step forgets and overwrites. Much is forgotten where a
+long constituent ends, so the forgotten share is the distance before the word that is read.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ramify.models.networks import apply_dropout
 from ramify.models.next_word import NextWordModel, drop_units
 
 CHUNK = 10
-"""Neighbouring units that share a value of the master gates; published"""
+"""Number of neighbouring units that share a value of the master gates; published"""
 PARSING_LAYER = 2
 """The layer whose gates are the distances, counted from 1; published"""
 
 
 class ONLSTM(NextWordModel):
-    """Layers of `width` units, but the last has as many as the embeddings, which are the output layer too."""
+    """Layers of `width` units; the last is as wide as the embeddings, which are also the output layer."""
 
     def __init__(self, words: int, embedding: int = 400, width: int = 400, layers: int = 2) -> None:
         super().__init__(words, embedding)
@@ -34,7 +34,7 @@ class ONLSTM(NextWordModel):
         self.layers = nn.ModuleList(OrderedLayer(*pair) for pair in pairwise(sizes))
 
     def read(self, inputs: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-        """See `NextWordModel`; a step leaves out units of every layer's input and output, and recurrent weights."""
+        """See `NextWordModel`; dropout applies to the input and output of every layer, and to recurrent weights."""
         x, distances = drop_units(inputs, dropout, noise), []
         for layer in self.layers:
             x, forgotten = layer(x, noise, dropout)
@@ -47,12 +47,12 @@ class ONLSTM(NextWordModel):
         return {"layers": len(self.layers), "width": self.width}
 
     def described(self) -> str:
-        """Its kind and size, for messages."""
+        """Kind and size, for messages."""
         return f"an ON-LSTM of {len(self.layers)} layers, {self.width:,} wide"
 
     @classmethod
     def default_settings(cls) -> dict[str, Any]:
-        """Of the small version that two cores train in about an hour on 20,000 sentences."""
+        """Defaults of the small version that two cores train in about an hour on 20,000 sentences."""
         return {"batch_size": 32, "learning_rate": 0.001, "dropout": 0.3, "epochs": 15}
 
 
@@ -69,7 +69,7 @@ class OrderedLayer(nn.Module):
     def forward(self, x: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
         """(B, T, width) hidden states and (B, T) shares of the memory that each step forgets, from x (B, T, inputs).
 
-        With f~ and 1 - i~ running totals of softmaxes and w = f~ i~, the gates of a unit are f^ = f w + f~ - w and
+        With f~ and 1 - i~ cumulative sums of softmaxes and w = f~ i~, the gates of a unit are f^ = f w + f~ - w and
         i^ = i w + i~ - w (section 4 of the paper). Rows of the weights: those of f~, i~, f, i, o and the new content.
         """
         by_chunk = (self.chunks, self.chunk)

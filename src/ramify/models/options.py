@@ -1,7 +1,7 @@
-"""The options of the built-in families: typed and explained, apart from torch, so that help needs no import of it.
+"""The options of the built-in families, with types and help. Does not import torch, so that help appears quickly.
 
-A family takes those that its constructor names, and `load_settings` refuses the others. A family from outside the
-package may have further ones; they are its constructor's arguments too.
+A family has the options that its constructor names, and `load_settings` refuses the others. A family from outside the
+package may have further options, which are also arguments of its constructor.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "sigmoid": "Sigmoid", "gelu": "GELU"}
-"""The names of classes in `torch.nn`, by the names of settings"""
+"""Names of classes in `torch.nn`, by the values of the setting"""
 INITIALISATIONS = ("own", "xavier-normal", "xavier-uniform")
-"""How all matrices are initialised; `own` is the method of the family"""
+"""Initialisations of all matrices; `own` is the method of the family"""
 TEMPERATURES = {"root": 2.0, "rules": 12.5, "words": 9.0}
 """Initial factors of logits that are cosines, as in Hol-PCFG"""
 

@@ -1,4 +1,4 @@
-"""The tables of a grammar, made at the same time by networks that do not wait for each other."""
+"""The tables of a grammar, computed in parallel by networks that do not depend on each other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_WORK_TO_DIVIDE = 1e9
 
 
 def run_named(named: Mapping[str, Sequence[Part]]) -> dict[str, Tensor]:
-    """What the parts make, by name; what comes in several parts is joined by rows."""
+    """The results of the parts by name; several parts of a table are joined by rows."""
     found = iter(run_parts(list(chain.from_iterable(named.values()))))
     pieces = {name: [next(found) for _ in parts] for name, parts in named.items()}
     return {name: made[0] if len(made) == 1 else torch.cat(made, -2) for name, made in pieces.items()}
@@ -30,9 +30,9 @@ def part(
     embeddings: Sequence[nn.Parameter],
     *networks: nn.Module,
 ) -> Part:
-    """A part made from embeddings by networks whose matrices are multiplied with this many rows.
+    """A part computed from embeddings by networks whose matrices are multiplied with this many rows.
 
-    With z (B, latent) of a compound grammar, there are as many rows for each sentence.
+    With z (B, latent) of a compound grammar, each sentence has this many rows.
     """
     matrices = [parameter for network in networks for parameter in network.parameters()]
     given, sentences = ([], 1) if z is None else ([z], len(z))
@@ -47,7 +47,7 @@ def parts_by_rows(
     embeddings: Sequence[nn.Parameter],
     *networks: nn.Module,
 ) -> list[Part]:
-    """The same where no row of the result depends on another: in pieces, if they are worth it."""
+    """The same for a part whose rows do not depend on each other, divided into pieces if that is worth it."""
     count = rows.stop - rows.start
     whole = part(lambda: function(rows), count, z, embeddings, *networks)
     pieces = min(threads.available(), count) if whole.work > MIN_WORK_TO_DIVIDE else 1

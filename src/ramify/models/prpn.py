@@ -1,9 +1,9 @@
-"""PRPN: a language model that reads back only as far as a learnt distance between words allows (Shen et al. 2018).
+"""PRPN: a language model that looks back only as far as learnt distances between words allow (Shen et al. 2018).
 
-The parsing network gives the distance d_t before every word from the word and those just before it. From word t, an
-earlier state is seen only if no distance in between is larger than d_t. The reading network is an LSTM whose cell takes
-its previous state from those it sees; the predict network chooses among them once more for the next word, by a
-prediction of the next distance.
+The parsing network computes the distance d_t before every word from the word and those just before it. At word t, an
+earlier state is visible only if no distance in between is larger than d_t. The reading network is an LSTM whose cell
+takes its previous state from the visible states; the predict network chooses among them again for the next word, using
+a prediction of the next distance.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from ramify.models.next_word import NextWordModel, drop_units
 
 SLOTS = 15
-"""Previous states that can be seen; published"""
+"""Number of previous states that can be visible; published"""
 LOOK_BACK = 5
-"""Words before a word that its distance depends on; published"""
+"""Number of preceding words on which the distance of a word depends; published"""
 RESOLUTION = 0.1
-"""A distance that is larger by this much closes a gate; published"""
+"""A distance that is larger by this amount closes a gate; published"""
 EPSILON = 1e-8
-"""Added to the sum of gated attention, which is zero where all gates are closed"""
+"""Added to the sum of gated attention, which is zero if all gates are closed"""
 
 
 class PRPN(NextWordModel):
@@ -40,7 +40,7 @@ class PRPN(NextWordModel):
         self.output = nn.Sequential(nn.Linear(2 * width, width), nn.ReLU(), nn.Linear(width, embedding))
 
     def read(self, inputs: Tensor, noise: torch.Generator | None = None, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-        """See `NextWordModel`; a step leaves out units of the embeddings and of the hidden states that predict."""
+        """See `NextWordModel`; dropout applies to the embeddings and to the hidden states that predict."""
         inputs = drop_units(inputs, dropout, noise)
         distances, next_distances = self.parsing(inputs)
         window = visible(inputs.shape[1], inputs.device)
@@ -53,9 +53,9 @@ class PRPN(NextWordModel):
         return states, distances
 
     def _hidden_states(self, inputs: Tensor, gates: Tensor) -> Tensor:
-        """(B, T, width) of the reading network, from inputs (B, T, e) and the gates of slots (B, T, T).
+        """(B, T, width) states of the reading network, from inputs (B, T, e) and the gates of slots (B, T, T).
 
-        Slot i holds the state before input i, hidden and memory cell side by side; slot 0 is zero.
+        Slot i contains the state before input i, hidden state and memory cell side by side; slot 0 is zero.
         """
         width = self.width
         key_weight, cell_weight = self.key_of_state.weight.T / math.sqrt(width), self.cell_of_state.weight.T
@@ -79,16 +79,16 @@ class PRPN(NextWordModel):
         return {"width": self.width}
 
     def described(self) -> str:
-        """Its kind and size, for messages."""
+        """Kind and size, for messages."""
         return f"a PRPN, {self.width:,} wide"
 
     def numbers_per_sentence(self, length: int) -> int:
-        """Besides what every language model keeps: gates and attention between all steps."""
+        """As for every language model, and the gates and attention between all steps."""
         return super().numbers_per_sentence(length) + 12 * (length + 1) ** 2
 
     @classmethod
     def default_settings(cls) -> dict[str, Any]:
-        """Of the version that two cores train in about an hour on 20,000 sentences."""
+        """Defaults of the version that two cores train in about an hour on 20,000 sentences."""
         return {"batch_size": 32, "learning_rate": 0.001, "dropout": 0.2, "epochs": 20}
 
 
@@ -116,11 +116,11 @@ def visible(steps: int, device: torch.device) -> Tensor:
 
 
 def slot_gates(of_step: Tensor, distances: Tensor) -> Tensor:
-    """(B, T, T) how open slot i <= t is to step t: the product over inputs j = i .. t of
+    """(B, T, T) the gate of slot i <= t at step t: the product over inputs j = i .. t of
     (hardtanh(2 (of_step_t - distances_j) / RESOLUTION + 1) + 1) / 2, from distances (B, T).
 
-    Slot i holds the state before input i. A step that reads looks from input t, so that the factor of j = t is one; a
-    step that predicts looks from the input after it.
+    Slot i contains the state before input i. When reading, `of_step` is the distance of the input itself, so the factor
+    of j = t is one; when predicting, it is that of the next input.
     """
     T = distances.shape[1]
     factors = (nn.functional.hardtanh(2 * (of_step[:, :, None] - distances[:, None]) / RESOLUTION + 1) + 1) / 2
@@ -129,6 +129,6 @@ def slot_gates(of_step: Tensor, distances: Tensor) -> Tensor:
 
 
 def gated_softmax(scores: Tensor, gates: Tensor) -> Tensor:
-    """(..., k) attention by scores (..., k) times gates (..., k), made to sum to one; zero where all gates are."""
+    """(..., k) attention with scores (..., k) times gates (..., k), normalised; zero if all gates are closed."""
     weights = (scores - scores.detach().amax(-1, keepdim=True)).exp() * gates
     return weights / (weights.sum(-1, keepdim=True) + EPSILON)

@@ -1,7 +1,7 @@
-"""Rules and words looked up by their strength, without a table of all of them.
+"""Finds the most probable rules and words without a table of all of them.
 
-A low-rank grammar of thousands of symbols has n m^2 rules and p q words, too many to write out; of these only the
-strongest are wanted. What is exact here is exact for every family; of a compound grammar it is what holds at z = 0.
+A low-rank grammar with thousands of symbols has n m^2 rules and p q words, too many for a table; only the most probable
+are needed. Results are exact for every family; for a compound grammar they are those at z = 0.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from ramify.structures.pcfg import Rule, Rules
 BLOCK_NUMBERS = 2**26
 """Number of word probabilities (256 MB) that are computed at a time."""
 MAX_SOLVED = 8192
-"""Expected uses are the solution of as many equations as there are nonterminals, at most this many."""
+"""Maximum number of nonterminals for expected uses, which are the solution of one equation per nonterminal."""
 MAX_COMPARED = 8192
-"""Rules are compared by the products of all pairs of rank components, at most this many."""
+"""Maximum number of rank components whose products are computed for all pairs, to compare rules."""
 MAX_EXPECTED = 1e5
-"""Rules are rounded to about a millionth: derivations expected to be longer than this may as well have no end."""
+"""Maximum expected length of derivations: rules are rounded to about a millionth, so longer ones may be infinite."""
 
 
 class ExpectedUses(NamedTuple):
-    """How often each symbol is expected in a derivation from the start symbol."""
+    """The expected number of occurrences of each symbol in a derivation from the start symbol."""
 
     nonterminals: Tensor
     """(n,)"""
     preterminals: Tensor
-    """(p,); their sum is the expected number of words"""
+    """(p,) whose sum is the expected number of words"""
 
 
 class RuleLookup:
-    """The binary rules of a grammar, computed once; its words are left alone."""
+    """The binary rules of a grammar, computed once, without its words."""
 
     @torch.no_grad()
     def __init__(self, grammar: Grammar) -> None:
@@ -45,12 +45,12 @@ class RuleLookup:
     def strongest(self, parent: int, count: int = 10, weights: Tensor | None = None, block: int = 128) -> list[Rule]:
         """The most probable rules of one nonterminal, best first; rules without probability are left out.
 
-        With `weights` (m,) a rule counts as much as its probability times the weights of its two children.
+        With `weights` (m,), rules are ordered by their probability times the weights of their two children.
         """
         return self._rules.strongest(parent, count, weights, block)
 
     def cosine(self) -> float | None:
-        """The mean cosine between the rules of two nonterminals; near 1, most symbols have become alike.
+        """The mean cosine between the rules of two nonterminals; near 1, most symbols have similar rules.
 
         None with a single nonterminal, or with more than `MAX_COMPARED` components.
         """
@@ -60,8 +60,9 @@ class RuleLookup:
     def expected_uses(self) -> ExpectedUses | None:
         """The least solution of e = root + e M, M[A, B] the number of Bs that A is expected to have as children.
 
-        None if the expected length is infinite, so that there is no solution; if derivations are so long
-        (`MAX_EXPECTED`) that rounding may have made them end; or if there are more than `MAX_SOLVED` nonterminals.
+        None if there is no solution, because the expected length is infinite; if derivations are so long
+        (`MAX_EXPECTED`) that they may be finite only because of rounding; or if there are more than `MAX_SOLVED`
+        nonterminals.
         """
         n = self.nonterminals
         if n > MAX_SOLVED:
@@ -69,7 +70,7 @@ class RuleLookup:
         children = self._rules.expected_children()  # (n, m)
         root = self._rules.root.double().exp()
         reached = _reached(root, children[:, :n])
-        children[~reached] = 0  # a symbol that no sentence has may derive itself without end
+        children[~reached] = 0  # a symbol that cannot occur may have infinite derivations
         among = children[:, :n]
         factors, pivots, _ = torch.linalg.lu_factor_ex(torch.eye(n, dtype=among.dtype, device=among.device) - among)
         sizes = torch.linalg.lu_solve(factors, pivots, torch.ones_like(root)[:, None])[:, 0]

@@ -1,4 +1,4 @@
-"""SN-PCFG: the Simple PCFG, p(A -> B C) = p(B | A) p(C | A), made by networks (Liu, Yang, Kim and Tu 2023)."""
+"""SN-PCFG: the Simple PCFG, p(A -> B C) = p(B | A) p(C | A), with neural networks (Liu, Yang, Kim and Tu 2023)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BLOCKS = 3
 
 
 class SNPCFG(LowRankGrammar):
-    """The two children are independent: a low-rank grammar with one component per nonterminal, U being the identity.
+    """The two children are independent: a low-rank grammar with one component per nonterminal and the identity for U.
 
-    A child's logit is the product of two vectors, one of the child and one of the parent, both an embedding with a
-    layer's ReLU added. Every matrix starts out Xavier-uniform, embeddings too. `gain` multiplies the initial word
-    layer. With `latent` it is a compound grammar, in which z moves the parents and the words.
+    The logit of a child is the product of a vector of the child and a vector of the parent, each the sum of an
+    embedding and the ReLU of a layer. All matrices, including embeddings, are initialised Xavier-uniform. `gain`
+    multiplies the initial word layer. With `latent` it is a compound grammar, in which z affects parents and words.
     """
 
     is_simple = True

@@ -1,9 +1,9 @@
 """StructFormer: a masked language model whose attention follows an induced dependency graph (Shen et al. 2021).
 
-A parser network gives every word i a height delta_i and a distance tau_i, that between word i and word i + 1. They
+A parser network computes a height delta_i of every word i and the distance tau_i between word i and word i + 1. They
 define, for every word, a soft constituent around it and the head of that constituent (`boundaries`,
-`head_probabilities`). Words of the Transformer attend to their heads and to their dependents only, so predicting masked
-words teaches the parser. The tree splits where the distance is largest.
+`head_probabilities`). In the Transformer, words attend only to their heads and dependents, so the prediction of masked
+words trains the parser. The tree splits where the distance is largest.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MASKED = 0.3
 ROUNDS = 3
 """Without noise every word is masked once: every third word in each of three rounds"""
 CONVOLUTIONS, KERNEL = 3, 9
-"""Of the parser network"""
+"""Number of convolutions of the parser network"""
 WIDTH_OF_HEAD = 64
 """One attention head for this much of the width"""
 POSITIONS = 500
-"""Learnt position embeddings; words further on share the last one"""
+"""Number of learnt position embeddings; later words share the last one"""
 
 
 class StructFormer(DistanceModel):
@@ -37,7 +37,7 @@ class StructFormer(DistanceModel):
 
     @classmethod
     def default_settings(cls) -> dict[str, Any]:
-        """Of the small version."""
+        """Defaults of the small version."""
         return {"batch_size": 32, "learning_rate": 0.0005, "epochs": 20, "dropout": 0.1}
 
     def __init__(self, words: int, width: int = 256, layers: int = 3) -> None:
@@ -46,7 +46,7 @@ class StructFormer(DistanceModel):
         if width % attention_heads:
             raise ValueError(f"width {width} cannot be divided among {attention_heads} attention heads")
         self.words, self.width, self.attention_heads = words, width, attention_heads
-        self.embedding = nn.Embedding(words + 1, width)  # the last one is that of every masked word
+        self.embedding = nn.Embedding(words + 1, width)  # the last row is that of masked words
         self.position = nn.Parameter(torch.empty(POSITIONS, width))
         padding = KERNEL // 2
         self.convolutions = nn.ModuleList(nn.Conv1d(width, width, KERNEL, padding=padding) for _ in range(CONVOLUTIONS))
@@ -82,7 +82,7 @@ class StructFormer(DistanceModel):
         return torch.stack([self.masked_log_probability(word_ids, lengths, masked) for masked in rounds]).sum(0)
 
     def distances(self, word_ids: Tensor, lengths: Tensor) -> Tensor:
-        """(B, N) before every word of sentences (B, N), that is, tau of the word before it; no word is masked."""
+        """(B, N) the distance before every word of sentences (B, N): tau of the preceding word; no word is masked."""
         tau, _ = self.distances_and_heights(self.embedding(word_ids), lengths)
         return pad(tau[:, :-1], (1, 0))
 
@@ -122,7 +122,7 @@ class StructFormer(DistanceModel):
     def head_probabilities(self, embedded: Tensor, lengths: Tensor) -> Tensor:
         """(B, N, N) p(word h is the head | word l), entry [b, l, h]; zero where l = h, and between words and padding.
 
-        Words of one sentence only reach each other, because nothing crosses the gap after the last word.
+        Words never reach other sentences, because no constituent crosses the gap after the last word.
         """
         tau, delta = self.distances_and_heights(embedded, lengths)
         closed = torch.arange(tau.shape[1], device=tau.device) >= lengths[:, None] - 1
@@ -134,7 +134,7 @@ class StructFormer(DistanceModel):
         return heads.masked_fill(torch.eye(tau.shape[1], dtype=torch.bool, device=tau.device), 0)
 
     def draws(self) -> bool:
-        """Always: which words are masked."""
+        """True, because the masked words are random."""
         return True
 
     def described(self) -> str:
@@ -151,7 +151,7 @@ class StructFormer(DistanceModel):
         return 16 * self.width * length + attention + 2 * self.words * (length // ROUNDS + 1)
 
     def expected_seconds(self, length: int) -> float:
-        """Only the parser network runs: 3e-11 seconds for each weight of its convolutions and word, on one core."""
+        """Estimate for the parser network: 3e-11 seconds on one core for each weight of its convolutions and word."""
         return 3e-11 * CONVOLUTIONS * KERNEL * self.width**2 * length
 
 
@@ -173,7 +173,7 @@ class DependencyLayer(nn.Module):
     """A layer of a Transformer, normalised before each part, in which a word attends to its head and its dependents.
 
     The weight of a pair of words is sigmoid(q.k / sqrt(d)) times a mix of p(head | word) in both directions; every
-    attention head learns its own mix.
+    attention head learns a separate mix.
     """
 
     def __init__(self, width: int, attention_heads: int) -> None:
@@ -231,8 +231,9 @@ def margin(tau: Tensor, delta: Tensor, lengths: Tensor) -> Tensor:
 def boundaries(crossing: Tensor) -> tuple[Tensor, Tensor]:
     """(B, N, N) p(word i is the first of word l's constituent | l), and (B, N, N) p(word j is its last | l).
 
-    `crossing` (B, N, N) says to what degree the constituent of word l crosses the gap after word k, entry [b, l, k]. It
-    reaches a word to the smallest degree of the gaps on the way; the differences from word to word are probabilities.
+    `crossing` (B, N, N) is the degree to which the constituent of word l crosses the gap after word k, entry [b, l, k].
+    The degree to which it reaches a word is the minimum over the gaps on the way; differences between neighbouring
+    words are probabilities.
     """
     N = crossing.shape[1]
     place = torch.arange(N, device=crossing.device)

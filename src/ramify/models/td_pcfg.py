@@ -1,7 +1,7 @@
 """TD-PCFG: the tensor-decomposed PCFG with its logits as direct parameters (Yang et al. 2021, sec. 4).
 
-The paper's ablation: the same grammars as TN-PCFG's, without the networks that make them learnable. A trained low-rank
-grammar of another family is stored as one when it is compressed.
+It is the ablation of the paper: the grammars of TN-PCFG without the networks, which make learning easier. Compressed
+low-rank grammars of other families are stored in this form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TN-PCFG: the tensor-decomposed PCFG whose parameters are made by neural networks (Yang et al. 2021, sec. 5)."""
+"""TN-PCFG: the tensor-decomposed PCFG whose tables are computed by neural networks (Yang et al. 2021, sec. 5)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ramify.runtime.parallel_autograd import Part
 
 
 class TNPCFG(LowRankGrammar):
-    """Embeddings are unit Gaussian, linear layers keep PyTorch's own initialisation, as in the paper.
+    """Embeddings are unit Gaussian, and linear layers have PyTorch's initialisation, as in the paper.
 
-    `activation` is the one inside the three networks f_u, f_v, f_w of the binary rules (the paper's ablation);
-    the start and word networks always use ReLU. `gain` multiplies the initial weights of all output layers. With 1,
-    as in the paper, every distribution starts nearly uniform, so all symbols are nearly alike, and it takes
-    many steps to differ; a larger gain separates them from the start. With `latent` it is a compound grammar.
+    `activation` is that of the three networks f_u, f_v, f_w of the binary rules (the paper's ablation); the start and
+    word networks always use ReLU. `gain` multiplies the initial weights of all output layers. With 1, as in the paper,
+    all distributions start nearly uniform, so all symbols are similar, and many steps pass before they differ; with a
+    larger gain they differ from the start. With `latent` it is a compound grammar.
 
-    What its successors for thousands of symbols do otherwise (Yang, Liu and Tu 2022): with `shared_projection` f_u, f_v
-    and f_w end in one and the same projection to the rank, with `tied_embeddings` rules and words share the embeddings
-    of the preterminals, and with the `initialisation` xavier-normal every matrix begins so, embeddings too.
+    Three options follow its successors for thousands of symbols (Yang, Liu and Tu 2022): with `shared_projection`, f_u,
+    f_v and f_w end in the same projection to the rank; with `tied_embeddings`, rules and words share the embeddings of
+    the preterminals; with the `initialisation` xavier-normal, all matrices including embeddings are initialised so.
 
-    Two options keep the scale of the logits in bounds, against symbols that become alike. With `pre_norm` all networks
-    have residual blocks x + W2 gelu(W1 rmsnorm(x)), f_u, f_v and f_w one each in place of their activation, and a norm
-    before the output layer. With `unit_rows` a logit is a learnt temperature times a cosine, in every output layer;
+    Two options limit the scale of the logits, so that symbols do not become similar. With `pre_norm`, all networks have
+    residual blocks x + W2 gelu(W1 rmsnorm(x)), f_u, f_v and f_w one block in place of their activation, and a norm
+    before the output layer. With `unit_rows`, every logit of an output layer is a learnt temperature times a cosine;
     `gain` then multiplies the temperatures.
     """
 

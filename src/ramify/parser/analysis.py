@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scored:
-    """A sentence with its probability alone; the fields are those of `Analysis`."""
+    """A sentence with its probability, without a parse; the fields are those of `Analysis`."""
 
     sentence: Sentence
     likelihood: Likelihood
@@ -43,7 +43,7 @@ class Scored:
 
     @property
     def log_probability(self) -> float:
-        """log p(w) in nats; minus infinity where there is no derivation"""
+        """log p(w) in nats; minus infinity without a derivation"""
         return self.likelihood.log_probability
 
     @property
@@ -53,7 +53,7 @@ class Scored:
 
 
 def _of_tokens(sentence: Sentence, unknown: NDArray[np.bool_]) -> tuple[bool, ...]:
-    """For each token whether it is an unknown word, from what is known of the words."""
+    """For each token whether it is an unknown word, given the unknown words."""
     words = iter(unknown.tolist())
     return tuple([is_word and next(words) for is_word in sentence.is_word])
 
@@ -63,7 +63,7 @@ class Analysis:
     """The parse of a sentence with its probabilities; all positions count tokens, including punctuation.
 
     A sentence without a parse has a flat tree: no constituents, posteriors of zero, and log p(w) minus infinity unless
-    its constraints alone are the reason. With constraints, all posteriors of a grammar are conditioned on them.
+    only its constraints are the reason. With constraints, all posteriors of a grammar are conditioned on them.
     """
 
     sentence: Sentence
@@ -145,7 +145,7 @@ class Analysis:
         words = parse_of_words(sentence.words)
         parse = with_punctuation(sentence, replace(words, tags=tuple(tags or words.tags)))
         N = len(sentence.is_word)
-        # Zeros that take no memory: the sentence may be one whose charts do not fit into it.
+        # Zeros that take no memory, because the charts of the sentence may not fit into it.
         posteriors = np.broadcast_to(np.float32(0), (N + 1, N + 1))
         tag_posteriors = np.array([not is_word for is_word in sentence.is_word], np.float32)
         nothing = np.zeros(0, np.float32)
@@ -220,7 +220,7 @@ def with_punctuation(sentence: Sentence, words: Parse) -> Parse:
     """The parse of a sentence's words with the other tokens in their places.
 
     A phrase begins and ends with a word, so each of these tokens is attached to the highest node that leaves no phrase
-    with a gap: the lowest that holds the words on both its sides, or the top where there is no such word.
+    with a gap: the lowest node that contains the words on both sides of the token, or the root if one side has none.
     """
     if all(sentence.is_word):
         return words
@@ -236,7 +236,7 @@ def with_punctuation(sentence: Sentence, words: Parse) -> Parse:
 def heads_with_punctuation(heads: Sequence[int], is_word: Sequence[bool]) -> tuple[int, ...]:
     """The heads of all tokens, counted from 1 with 0 for the root, from the heads of the words among themselves.
 
-    Every other token depends on the nearest word, of two equally near on the left one. A projective tree stays
+    Every other token depends on the nearest word; if two are equally near, on the left one. A projective tree stays
     projective: between a token and the nearest word there are only tokens that depend on that word, and an arc over the
     token has this word at one end or below it.
     """
@@ -258,13 +258,15 @@ def as_brackets(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_json(analysis: Analysis, with_posteriors: bool = False) -> str:
-    """One line of JSON; of a sentence from a table, with the other columns of its row."""
+    """One line of JSON; for a sentence from a table, with the other columns of its row."""
     return json.dumps(with_columns(analysis.as_record(with_posteriors), analysis.sentence), ensure_ascii=False)
 
 
 def as_pretty(analysis: Analysis, with_posteriors: bool = False, with_ascii: bool = False) -> str:
-    """The tree drawn with lines, top down, how probable its constraints are, and a blank line; in brackets if it is too
-    deep to be drawn. Constituents show their head words if the model has heads.
+    """The tree drawn with lines, top down, the probability of its constraints, and a blank line.
+
+    A tree that is too deep to be drawn is written in brackets. Constituents show their head words if the model has
+    heads.
     """
     return _drawn(analysis, with_posteriors, with_ascii) + _notes_below_tree(analysis)
 
@@ -302,7 +304,7 @@ def as_spans(analysis: Analysis, with_posteriors: bool = False) -> str:
 
 
 def as_conllu(analysis: Analysis, with_posteriors: bool = False) -> str:
-    """A line for each token, heads where the model has them, the tree in a comment, and a blank line after it."""
+    """A line for each token, with heads if the model has them, the tree in a comment, and a blank line."""
     tree = analysis.parse_with_posteriors if with_posteriors else analysis.parse
     return write_conllu(analysis.sentence, analysis.parse.tags, tree, analysis.heads)
 
@@ -317,4 +319,4 @@ FORMATS: dict[str, Callable[..., str]] = {
     "forest": forest_source,
     "qtree": qtree_source,
 }
-"""Formats in which sentences follow one another."""
+"""Formats with one block of output per sentence."""

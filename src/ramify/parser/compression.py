@@ -20,15 +20,15 @@ from ramify.storage.model_files import COMPRESSED, checksum, read_config
 from ramify.structures.low_rank import LowRankRules
 
 SAMPLE_SIZE, LONGEST_SAMPLE = 200, 40
-"""Sentences drawn from the grammar to compare two versions of it on"""
+"""Number of sentences drawn from the grammar to compare two versions of it"""
 
 
 @torch.no_grad()
 def compress(parser: Parser) -> Parser:
-    """The same grammar, to float16, as a TD-PCFG, which normalises its probabilities when it is loaded.
+    """The same grammar in float16, as a TD-PCFG, which normalises its probabilities when it is loaded.
 
-    In each distribution the largest logit is 0, because float16 is most exact near 0: a probability within e^-8 of the
-    largest one keeps it to 0.2 %.
+    In each distribution the largest logit is 0, because float16 is most exact near 0: a probability within a factor of
+    e^-8 of the largest one changes by at most 0.2 %.
     """
     grammar = parser.grammar
     if grammar.latent:
@@ -63,24 +63,24 @@ def compress(parser: Parser) -> Parser:
 
 
 def _rounded(log_probabilities: Tensor, dim: int) -> Tensor:
-    """Logits of the same distributions that float16 holds, the largest of each 0."""
+    """Logits of the same distributions within the range of float16; the largest of each is 0."""
     least = float(torch.finfo(torch.float16).min)
     logits = log_probabilities.float() - log_probabilities.float().amax(dim, keepdim=True)
     return logits.clamp(min=least).half().float().cpu()
 
 
 def save_compressed(source: Path, parser: Parser, folder: Path, overwrite: bool = False) -> None:
-    """Leave what `compress` made of the model in `source` in a folder, with a card."""
+    """Save the compressed model of `source` to a folder, with a model card."""
     assert parser.description is not None
     first = {"model": str(read_config(source)["model"]), "sha256": checksum(source)}
-    parser.description = {COMPRESSED: first, **parser.description}  # unless that one was compressed already
+    parser.description = {COMPRESSED: first, **parser.description}  # an already compressed model keeps its record
     parser.save(folder, overwrite)
     write_card(folder, {})
 
 
 @dataclass(frozen=True)
 class ParserComparison:
-    """How two parsers compare on the same sentences."""
+    """A comparison of two parsers on the same sentences."""
 
     sentences: int
     same_trees: int
@@ -91,7 +91,7 @@ class ParserComparison:
 
 
 def compare_parsers(one: Parser, other: Parser, sentences: Sequence[Sentence]) -> ParserComparison:
-    """Of the trees and probabilities that two parsers give sentences, given as their words alone."""
+    """Compare the trees and probabilities of two parsers for sentences, given as words."""
     agreement = MemberAgreement(["one", "other"])
     same, largest = 0, 0.0
     for a, b in zip(one.analyse_many(sentences), other.analyse_many(sentences), strict=True):
@@ -104,5 +104,5 @@ def compare_parsers(one: Parser, other: Parser, sentences: Sequence[Sentence]) -
 
 
 def sample_sentences(parser: Parser) -> list[Sentence]:
-    """Sentences drawn from the grammar, for when there is no text."""
+    """Sentences drawn from the grammar, to be used without a text."""
     return [Sentence.from_tokens(parse.words) for parse in parser.generate(SAMPLE_SIZE, max_length=LONGEST_SAMPLE)]

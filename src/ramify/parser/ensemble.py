@@ -1,8 +1,8 @@
 """Several parsers as one: the tree with the highest sum of their span posteriors.
 
-With c(i, j) the weighted mean of the members' posteriors, where the spans of a given tree count as 0 and 1, the tree
-with the largest sum of c over its spans is the minimum-Bayes-risk tree under the mixture of the members; of trees alone
-it is the one with the largest mean F1 against them (Shayegh et al. 2024).
+Let c(i, j) be the weighted mean of the members' posteriors, where the spans of a given tree count as 0 and 1. The tree
+with the largest sum of c over its spans is the minimum-Bayes-risk tree under the mixture of the members. If all members
+are trees, it is the tree with the largest mean F1 against them (Shayegh et al. 2024).
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ from ramify.parser.tree_parser import Decoding, SentenceInput, TreeLabels, TreeP
 from ramify.storage.ensemble_folder import StoredMember, save_ensemble
 
 TREES_WEIGHT = 0.25
-"""Of a member with only trees among members with posteriors, which its spans of 0 and 1 would outvote. On the dev sets
-of fr-sequoia and en-craft, averages gain with this weight and lose with equal ones (docs/neural-parsers.md)."""
+"""Weight of a member with only trees among members with posteriors, which its spans of 0 and 1 would outvote. On the
+dev sets of fr-sequoia and en-craft, such members improve averages with this weight, and make them worse with equal
+weights (docs/neural-parsers.md)."""
 DECODED_AT_ONCE = 64
-"""Sentences of like length whose trees are found together"""
+"""Number of sentences of similar length that are decoded together"""
 
 
 class Ensemble(TreeParser):
@@ -72,14 +73,14 @@ class Ensemble(TreeParser):
             raise RamifyError("An ensemble needs a list of members; give at least one.")
         if weights and (len(weights) != len(members) or not all(0 < weight < np.inf for weight in weights)):
             raise RamifyError(
-                f"There are {len(members)} members and the weights {', '.join(map(str, weights))}, but weights must be "
-                "positive numbers; give one for each member."
+                f"The weights {', '.join(map(str, weights))} do not fit {len(members)} members; give a positive number "
+                "for each member."
             )
         opened = [each if isinstance(each, Member) else open_member(each, device) for each in members]
         given = tuple(map(float, weights or _default_weights(opened)))
         parts = [part for each, weight in zip(opened, given, strict=True) for part in _parts(each, weight)]
         self.members = [member for member, _ in parts]
-        """In the order given, those of an ensemble in its place; the first model labels the trees"""
+        """In the given order; the members of an ensemble take its place. The first model labels the trees"""
         self.weights = tuple(weight for _, weight in parts)
         parsers = [member.parser for member in self.members if isinstance(member, ModelMember)]
         self.text_rules = CommonTextRules.of([parser.text_rules for parser in parsers]) if parsers else AS_IS
@@ -93,7 +94,7 @@ class Ensemble(TreeParser):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the members, each different."""
+        """Different names of the members."""
         names = [member.name for member in self.members]
         return tuple(
             name if names.count(name) == 1 else f"{name} #{place}" for place, name in enumerate(names, start=1)
@@ -107,7 +108,7 @@ class Ensemble(TreeParser):
         check_branching(how.decoder, how.branching)
 
     def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Batch]:
-        """An average has no heads; a single member parses as it does alone."""
+        """An average has no heads; an ensemble of one member parses like this member."""
         only = self.members[0]
         if len(self.members) == 1 and isinstance(only, ModelMember):
             return only.parser._analyse_window(window, how, done)
@@ -129,7 +130,7 @@ class Ensemble(TreeParser):
             yield replace(analysis, member_spans=tuple(view.spans for view in views[place]))
 
     def _mean(self, views: Sequence[View]) -> NDArray[np.float32] | None:
-        """(N+1, N+1) over the members that have a parse; None if none has."""
+        """(N+1, N+1) mean over the members that have a parse; None if no member has one."""
         having = [
             (weight, view.posteriors) for weight, view in zip(self.weights, views, strict=True) if not view.failure
         ]
@@ -156,7 +157,7 @@ class Ensemble(TreeParser):
         return None
 
     def agreement(self, sentences: Iterable[SentenceInput]) -> MemberAgreement:
-        """How far the members agree on these sentences, and which of them collapsed."""
+        """The agreement of the members on these sentences, and the collapsed members."""
         found = MemberAgreement(self.names)
         for analysis in self.analyse_many(sentences):
             add_agreement(found, analysis)
@@ -167,7 +168,7 @@ class Ensemble(TreeParser):
         kept = [place for place, name in enumerate(self.names) if name not in collapsed]
         if not kept:
             reasons = "; ".join(f"{name}, {reason}" for name, reason in collapsed.items())
-            raise RamifyError(f"All members have collapsed ({reasons}); train others.")
+            raise RamifyError(f"All members have collapsed ({reasons}); train other models.")
         weights = [self.weights[place] for place in kept]
         return Ensemble([self.members[place] for place in kept], weights)
 
@@ -195,7 +196,7 @@ def add_agreement(agreement: MemberAgreement, analysis: Analysis) -> None:
 
 
 def _spans_of_words(analysis: Analysis) -> Spans:
-    """The constituents in words, punctuation not counted."""
+    """The constituents as spans of words, without punctuation."""
     before = np.concatenate([[0], np.cumsum(analysis.sentence.is_word)])
     spans: Spans = before[analysis.parse.spans].astype(np.int32)
     return spans
@@ -206,7 +207,7 @@ def _trees(
     window: Sequence[Sentence],
     branching: float,
 ) -> dict[int, Spans]:
-    """The best tree of each table of span scores that meets all constraints, a few of like size at a time."""
+    """The best tree that meets all constraints for each table of span scores, a few of similar size at a time."""
     order = iter(sorted(tables, key=lambda place: len(tables[place])))
     found: dict[int, Spans] = {}
     while places := list(islice(order, DECODED_AT_ONCE)):
@@ -221,7 +222,7 @@ def _trees(
 
 
 def _build_analysis(sentence: Sentence, posteriors: NDArray[np.float32], spans: Spans, labels: TreeLabels) -> Analysis:
-    """The probability of a constituent with its label is that of the span in the mean times that of the label given the
+    """The probability of a labelled constituent is the mean posterior of its span times that of the label given the
     tree."""
     parse = Parse(sentence.words, labels.tags, spans, labels.labels)
     with_labels = posteriors[spans[:, 0], spans[:, 1]] * labels.label_posteriors
@@ -234,7 +235,7 @@ def _default_weights(members: Sequence[Member]) -> list[float]:
 
 
 def _parts(member: Member, weight: float) -> list[tuple[Member, float]]:
-    """A member with its weight; an ensemble counts as its members, which share its weight."""
+    """A member with its weight; an ensemble is replaced by its members, which share its weight."""
     if not (isinstance(member, ModelMember) and isinstance(member.parser, Ensemble)):
         return [(member, weight)]
     inner, total = member.parser, sum(member.parser.weights)
@@ -242,7 +243,7 @@ def _parts(member: Member, weight: float) -> list[tuple[Member, float]]:
 
 
 def _common_rule(members: Sequence[Member]) -> WordRule | None:
-    """Which leaves of trees are words; members that were learnt from text go with any rule."""
+    """Which leaves of trees are words; members that were learnt from text accept any rule."""
     rules = {
         str(member.parser.word_rule): (member.name, member.parser.word_rule)
         for member in members

@@ -1,4 +1,4 @@
-"""What several parsers say about the same sentences: members of an ensemble, or teachers of a focused grammar.
+"""Several parsers for the same sentences: members of an ensemble, or teachers of a focused grammar.
 
 A member is a model, which gives span posteriors, or a file of trees of any parser, whose spans count as 0 and 1.
 """
@@ -28,17 +28,17 @@ from ramify.storage.ensemble_folder import checksum_of
 MemberInput = str | Path | TreeParser
 """A parser, a model folder, or a file of trees"""
 COMPARED_SENTENCES = 500
-"""Sentences that are parsed to find out which members collapsed"""
+"""Number of sentences that are parsed to find collapsed members"""
 
 
 @dataclass(frozen=True)
 class View:
-    """What one member says about one sentence of N words."""
+    """The result of one member for one sentence of N words."""
 
     posteriors: NDArray[np.float32]
-    """(N+1, N+1) of spans; zero where the member has no parse"""
+    """(N+1, N+1) posteriors of spans; zero if the member has no parse"""
     spans: Spans
-    """Of its own tree"""
+    """Spans of the member's tree"""
     failure: Failure | None = None
 
 
@@ -47,19 +47,19 @@ class Member(ABC):
 
     name: str
     sha256: str
-    """Of the model folder or the file; empty for a parser that was never saved"""
+    """Checksum of the model folder or the file; empty for a parser that was never saved"""
 
     @property
     @abstractmethod
     def has_posteriors(self) -> bool:
-        """Whether it says how probable spans are, not only which ones its tree has."""
+        """Whether it gives probabilities of spans, and not only a tree."""
 
     @abstractmethod
     def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
-        """Of each sentence, given by its words alone."""
+        """The result for each sentence, given as words."""
 
     def as_record(self) -> dict[str, str]:
-        """Name and checksum, in terms of JSON."""
+        """Name and checksum as JSON values."""
         return {"name": self.name, "sha256": self.sha256}
 
 
@@ -71,11 +71,11 @@ class ModelMember(Member):
 
     @property
     def has_posteriors(self) -> bool:
-        """That of its model; an ensemble has posteriors."""
+        """True if its model has posteriors, or if it is an ensemble."""
         return self.parser.has_posteriors
 
     def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
-        """Its posteriors and its tree with the most expected brackets, without a bonus."""
+        """Its posteriors, and its tree with the highest expected number of correct brackets, without a bonus."""
         for analysis in self.parser.analyse_many(sentences, max_length=max_length, branching=0.0):
             yield View(analysis.posteriors, analysis.parse.spans, analysis.failure)
 
@@ -89,11 +89,11 @@ class TreesMember(Member):
 
     @property
     def has_posteriors(self) -> bool:
-        """No: a file of trees has nothing but trees."""
+        """False, because a file has only trees."""
         return False
 
     def views(self, sentences: Sequence[Sentence], max_length: int | None = None) -> Iterator[View]:
-        """One for every span of the tree."""
+        """1 for every span of the tree."""
         for sentence in sentences:
             N = len(sentence.words)
             if N < 2 or (max_length is not None and max_length < N):
@@ -105,14 +105,14 @@ class TreesMember(Member):
 
 
 def table_of(spans: Spans, length: int) -> NDArray[np.float32]:
-    """(N+1, N+1) one for every span of a tree, zero for all others."""
+    """(N+1, N+1) 1 for the spans of a tree, 0 for all others."""
     table = np.zeros((length + 1, length + 1), np.float32)
     table[spans[:, 0], spans[:, 1]] = 1
     return table
 
 
 def open_member(member: MemberInput, device: str = "auto") -> Member:
-    """From `PATH` or `NAME=PATH` of a model folder, a file of rules or a file of trees, or from a parser."""
+    """The member given by `PATH` or `NAME=PATH` of a model folder, a file of rules or of trees, or by a parser."""
     if isinstance(member, TreeParser):
         return ModelMember(member, repr(member))
     check_member(member)
@@ -129,12 +129,12 @@ def check_member(member: MemberInput) -> None:
 
 
 def some_of(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
-    """About `COMPARED_SENTENCES` of them, evenly spread."""
+    """About `COMPARED_SENTENCES` of the sentences, evenly spaced."""
     return sentences[:: max(1, len(sentences) // COMPARED_SENTENCES)]
 
 
 def without_collapsed(members: Sequence[Member], sentences: Sequence[Sentence]) -> list[Member]:
-    """The members without collapsed models, each with a warning; files of trees stay, and all stay if all collapsed."""
+    """The members without collapsed models, with warnings; files of trees stay, and all models if all collapsed."""
     models = [each for each in members if isinstance(each, ModelMember)]
     collapsed = _collapsed(models, sentences) if len(models) > 1 else {}
     if len(collapsed) == len(models):
@@ -146,7 +146,7 @@ def without_collapsed(members: Sequence[Member], sentences: Sequence[Sentence]) 
 
 
 def _collapsed(members: Sequence[Member], sentences: Sequence[Sentence]) -> dict[int, str]:
-    """The places of those that collapsed, with the reason, judged by their trees of some of the sentences."""
+    """The places of the collapsed members, with the reason, judged by their trees for some of the sentences."""
     compared = some_of(sentences)
     agreement = MemberAgreement([str(place) for place in range(len(members))])
     for sentence, *views in zip(compared, *(member.views(compared) for member in members), strict=True):

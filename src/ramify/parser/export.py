@@ -1,4 +1,4 @@
-"""A parser's grammar as a list of rules with names."""
+"""The grammar of a parser as a list of named rules."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ramify.storage.model_files import BRANCHING, LEARNT_FROM_TEXT
 from ramify.version import VERSION
 
 DEFAULT_MASS = 0.999
-"""The share of probability kept by default. With it a TN-PCFG of 30 + 60 symbols, trained for two epochs on 3,200
-sentences, derives all 350 test sentences with the same S-F1 as its source, and 99.9 % of its brackets are the same. At
-0.99 it is 98.9 %; at 0.9 one sentence is not derived, and the file is half as large."""
+"""The default share of probability to keep. With it, a TN-PCFG of 30 + 60 symbols, trained for two epochs on 3,200
+sentences, derives all 350 test sentences with the same S-F1 as its source, and 99.9 % of its brackets are the same.
+With 0.99, 98.9 % are; with 0.9, one sentence is not derived, and the file is half as large."""
 MAX_RULES = 2**24
-"""More rules than this are not written: a file of about a gigabyte."""
+"""Maximum number of rules that are written: a file of about a gigabyte."""
 
 
 class Exported(NamedTuple):
-    """A grammar without its least probable rules, and what each symbol lost."""
+    """A grammar without its least probable rules, and the probability that each symbol lost."""
 
     grammar: BinaryGrammar
     left_out: dict[str, float]
-    """The mass of the rules left out, by left side"""
+    """The total probability of the rules left out, by left side"""
 
 
 def export(parser: Parser, mass: float = DEFAULT_MASS) -> Exported:
-    """The fewest rules that keep `mass` of the probability, renormalised; of a compound grammar those at z = 0.
+    """The fewest rules that keep `mass` of the probability, renormalised; for a compound grammar those at z = 0.
 
-    Of each nonterminal its most probable binary rules are kept. Of each word its most probable preterminals are kept,
-    so that every word of the vocabulary can still be derived. Start rules are all kept.
+    The most probable binary rules of each nonterminal are kept, and the most probable preterminals of each word, so
+    that every word of the vocabulary can still be derived. All start rules are kept.
     """
     if not 0 < mass <= 1:
         raise RamifyError(f"mass is {mass}, but must be more than 0 and at most 1.")
@@ -65,7 +65,7 @@ def export(parser: Parser, mass: float = DEFAULT_MASS) -> Exported:
 
 
 def _lexical(parser: Parser, mass: float, used: list[bool], left_out: dict[str, float]) -> list[tuple[str, int, float]]:
-    """(tag, word, probability) of the rules kept; preterminals that no binary rule uses have none."""
+    """(tag, word, probability) of the kept rules, without preterminals that no binary rule uses."""
     emission = parser.tables.emission_table.double().exp().cpu().numpy()
     kept = np.where(used, emission, 0)
     for row in kept:
@@ -81,9 +81,9 @@ def _lexical(parser: Parser, mass: float, used: list[bool], left_out: dict[str, 
 
 
 def text_record(parser: Parser) -> dict[str, Any]:
-    """How the parser reads text and decodes trees, in terms of JSON, to be written with its rules.
+    """How the parser reads text and decodes trees, as JSON values, to be written with its rules.
 
-    The splitter is too large for that.
+    The sentence splitter is left out, because it is too large.
     """
     rule = LEARNT_FROM_TEXT if parser.word_rule is None else str(parser.word_rule)
     return {
@@ -95,10 +95,10 @@ def text_record(parser: Parser) -> dict[str, Any]:
 
 
 def _covering(probabilities: NDArray[np.float64], mass: float) -> NDArray[np.int64]:
-    """The places of the fewest numbers that sum to at least `mass` of the total, in order; none that is zero."""
+    """The places of the fewest numbers that sum to at least `mass` of the total, in order, without zeros."""
     order = np.argsort(-probabilities, kind="stable")
     sums = np.cumsum(probabilities[order])
-    # The last numbers may be too small to change the sum, but a mass of 1 means all of them.
+    # The last numbers may be too small to change the sum, but a mass of 1 means all numbers.
     enough = len(order) if mass == 1 else int(np.searchsorted(sums, mass * sums[-1])) + 1
     kept: NDArray[np.int64] = np.sort(order[:enough])
     return kept[probabilities[kept] > 0]

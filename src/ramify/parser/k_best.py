@@ -24,19 +24,19 @@ from ramify.parser.tree_parser import SentenceInput, TreeParser, check_positive
 from ramify.structures.fallback import reliable_log_partition
 
 ALLOWED_DECODERS = ("mbr", "viterbi")
-"""Values of `--decoder` that go with the k best trees: its default, and the one that finds the first of them"""
+"""Values of `--decoder` that are allowed with the k best trees: the default, and the one that finds the best tree"""
 
 
 @dataclass(frozen=True)
 class RankedParse:
-    """One of the k best trees, punctuation included."""
+    """One of the k best trees, including punctuation."""
 
     parse: Parse
     log_probability: float
-    """log p(tree, w) in nats, of a compound grammar at the mean of z; minus infinity for the flat tree of a sentence
+    """log p(tree, w) in nats, for a compound grammar at the mean of z; minus infinity for the flat tree of a sentence
     without a parse"""
     probability: float
-    """p(tree | w), and given the constraints if there are any"""
+    """p(tree | w), also conditioned on the constraints if there are any"""
     heads: tuple[int, ...] | None = None
 
 
@@ -46,7 +46,7 @@ class BestParses:
 
     sentence: Sentence
     flat: Analysis
-    """What there is to say without a tree: unknown words, and the flat tree"""
+    """Unknown words, and a flat tree"""
     trees: tuple[RankedParse, ...]
     log_probability: float
     """log p(w) of the words in nats, ignoring constraints"""
@@ -144,7 +144,7 @@ def _numbers(tree: RankedParse) -> str:
 
 
 def best_brackets(best: BestParses) -> str:
-    """A line for each tree, `p(tree | w)`, `log p(tree, w)` and the tree with tabs between them, then a blank line."""
+    """A line for each tree with p(tree | w), log p(tree, w) and the tree, separated by tabs; then a blank line."""
     if not best.sentence.offsets:
         return ""
     return "".join(f"{_numbers(tree)}\t{write_brackets(tree.parse)}\n" for tree in best.trees)
@@ -162,7 +162,7 @@ def best_spans(best: BestParses) -> str:
 
 
 def best_pretty(best: BestParses, with_ascii: bool = False) -> str:
-    """Each tree drawn with lines, its rank and its probabilities above it."""
+    """Each tree drawn with lines, below its rank and its probabilities."""
     if not best.sentence.offsets:
         return ""
     return "\n".join(_drawn(number, tree, with_ascii) for number, tree in enumerate(best.trees, start=1))

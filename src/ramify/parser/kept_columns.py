@@ -1,4 +1,4 @@
-"""Results with the columns of the table that their sentences were read from."""
+"""Results with the columns of the table from which their sentences were read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ramify.errors import RamifyError, shortened
 
 
 def with_columns(record: dict[str, object], sentence: Sentence) -> dict[str, object]:
-    """A record with the columns of the sentence's row before it, in terms of JSON."""
+    """A record that begins with the columns of the sentence's row, as JSON values."""
     if sentence.row is None:
         return record
     columns = sentence.row.values()
@@ -27,13 +27,13 @@ def check_names(columns: Iterable[str], own: Container[str], where: str) -> None
     for name in columns:
         if name in own:
             raise RamifyError(
-                f"{where}: the result has a column {shortened(name)} as well; name the columns to keep with --keep, "
-                "such as --keep id, or --keep none."
+                f"{where}: the column {shortened(name)} has the name of a column of the result; give the columns to "
+                "keep, such as --keep id, or --keep none."
             )
 
 
 def _plain(value: Any, name: str, where: str) -> object:
-    """As a JSON value: JSON has no dates, no decimals and no NaN."""
+    """A value as JSON, which has no dates, no decimals and no NaN."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

@@ -54,7 +54,7 @@ def load_single(folder: str | Path, device: str = "auto") -> Parser:
 
 
 def _load_rules(path: Path, device: str) -> Parser:
-    """The parser of a file of rules, which reads text as the model did that they were exported from."""
+    """The parser of a file of rules, which reads text like the model from which they were exported."""
     word_rule, rules, branching = described(path)
     parser = Parser.from_binary_grammar(read_rules(path))
     vocabulary = Vocabulary(parser.vocabulary.words, rules.normal_form)
@@ -63,9 +63,9 @@ def _load_rules(path: Path, device: str) -> Parser:
 
 
 def described(path: Path) -> tuple[WordRule | None, TextRules, float]:
-    """Which leaves of trees are words, how text is read, and the branching bonus, as a file of rules says.
+    """Which leaves of trees are words, how text is read, and the branching bonus, from the header of a file of rules.
 
-    If it does not say so, every token is a word.
+    Without such a header, every token is a word.
     """
     about = read_about(path)
     if not about:

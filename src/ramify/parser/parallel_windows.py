@@ -1,4 +1,4 @@
-"""Sentences parsed ahead in other threads: reading, parsing and writing overlap, and results keep their order."""
+"""Parses sentences ahead in other threads: reading, parsing and writing overlap, and results keep their order."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ramify.runtime.compilation import loops_are_postponed
 from ramify.runtime.threads import BackgroundCall
 
 WINDOWS_AHEAD = 2
-"""How many windows are parsed while the results of an earlier one are used"""
+"""Number of windows that are parsed while the results of an earlier one are used"""
 Batch = Callable[[], Iterable[tuple[int, Analysis]]]
-"""Parses some sentences of a window; each result comes with the sentence's place in it."""
+"""Parses some sentences of a window; each result comes with the sentence's place in the window."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Some sentences of a stream, neighbours in it."""
+    """Consecutive sentences of a stream."""
 
     size: int
     batches: list[Batch]
     is_last: bool
-    """Whether no further sentence is ready, so that reading on would mean waiting"""
+    """Whether no further sentence has arrived, so that reading on would block"""
 
 
 def results_in_order(windows: Iterable[Window], in_threads: bool) -> Iterator[Analysis]:
-    """The results of all batches in the order of the sentences, later windows under way in other threads.
+    """The results of all batches in the order of the sentences, while other threads parse later windows.
 
-    What goes wrong while windows are read is raised after the results of those before it.
+    An error in reading a window is raised after the results of the windows before it.
     """
     waiting: deque[tuple[int, list[BackgroundCall[Iterable[tuple[int, Analysis]]]]]] = deque()
     stream, failure = iter(windows), None

@@ -1,4 +1,4 @@
-"""A grammar as a person uses it: words in, trees out."""
+"""A trained model as users see it: words in, trees out."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     import nltk
 
 MAX_TRIES = 10_000
-"""How often a sentence that came out too long is drawn again."""
+"""Number of attempts to draw a sentence that is not too long."""
 MAX_LISTED = 5
-"""Symbols that an error names"""
+"""Maximum number of symbols that an error names"""
 _charts = Budget()
 
 
@@ -69,8 +69,8 @@ class Parser(TreeParser):
         branching: float = 0.0,
     ) -> None:
         self.model = model.eval()
-        """As it was trained, a `torch.nn.Module`; its probabilities were computed when the parser was made"""
-        with on_one_core():  # so that the last digits do not depend on the number of cores
+        """The trained model, a `torch.nn.Module`; its probabilities were computed when the parser was created"""
+        with on_one_core():  # then the last digits do not depend on the number of cores
             self._ready = model.for_parsing()
         self.works_ahead = model.device.type == "cpu"
         self.vocabulary = vocabulary
@@ -78,12 +78,12 @@ class Parser(TreeParser):
         """Which leaves of trees are words; None for a grammar that was learnt from text"""
         self.text_rules = text_rules
         self.spelling = spelling
-        """How the words of the training text are spelt; None for a grammar that came without it"""
+        """The spelling model of the training text; None if the model has none"""
         self.branching = branching
         self.labels = tuple(labels or model.label_names())
         self.tags = tuple(tags or model.tag_names())
         self.description: dict[str, Any] | None = None
-        """What `config.json` says of the model; None for one that did not come from a training"""
+        """The content of `config.json`; None for a model that was not trained"""
         if len(vocabulary) != model.words:
             raise RamifyError(
                 f"The vocabulary has {len(vocabulary)} words, but the model has {model.words}; use those of one model."
@@ -94,7 +94,7 @@ class Parser(TreeParser):
 
     @classmethod
     def of_stored(cls, stored: StoredModel, description: dict[str, Any]) -> Parser:
-        """A parser from a trained model and everything that is saved with it."""
+        """A parser of a trained model, with everything that is saved with it."""
         parser = cls(
             stored.model,
             stored.vocabulary,
@@ -141,8 +141,8 @@ class Parser(TreeParser):
         """The model as a PCFG; an error for grammars whose rules depend on head words."""
         if not isinstance(self.generative, Grammar):
             raise RamifyError(
-                f"This operation needs one list of rules, but the rules of {type(self.model).__name__} depend on head "
-                "words; use a model of another family."
+                f"This operation does not work for {type(self.model).__name__}, whose rules depend on head words; use "
+                "a model of another family."
             )
         return self.generative
 
@@ -208,7 +208,7 @@ class Parser(TreeParser):
         check_decoder(self._ready, how.decoder, how.seed, how.branching)
 
     def best_parses(self, sentence: SentenceInput, count: int = 10) -> list[tuple[nltk.Tree, float]]:
-        """The most probable labelled trees, best first, punctuation included, each with its log-probability."""
+        """The most probable labelled trees, best first, including punctuation, each with its log-probability."""
         check_positive("count", count)
         check_decoder(self.generative, "viterbi")
         read = self._sentence(sentence)
@@ -219,7 +219,7 @@ class Parser(TreeParser):
     def entropy(self, sentence: SentenceInput) -> float:
         """The entropy, in nats, of the posterior over labelled trees.
 
-        For a low-rank grammar it is that over trees with a rank component at every rule, an upper bound.
+        For a low-rank grammar, it is the entropy over trees with a rank component at every rule, an upper bound.
         """
         return float(self._alone(self._sentence(sentence)).to(torch.float64).entropy())
 
@@ -232,8 +232,8 @@ class Parser(TreeParser):
         check_positive("max_length", max_length)
         if not self.has_likelihood:
             raise RamifyError(
-                f"{type(self.model).__name__} gives no probability to a sentence, so it cannot score any; use a "
-                "grammar, prpn or on-lstm."
+                f"{type(self.model).__name__} does not compute probabilities of sentences; use a grammar, prpn or "
+                "on-lstm."
             )
         for window, _ in self._windows(sentences):
             encoded, too_long = self._encoded(window, max_length)
@@ -246,7 +246,7 @@ class Parser(TreeParser):
     def likelihoods_given(
         self, sentences: Sequence[Sentence], log_p: Sequence[float], too_long: Collection[int] = ()
     ) -> list[Likelihood]:
-        """The likelihoods of sentences whose log p(w) is known, with those that account for unknown words."""
+        """The likelihoods of sentences whose log p(w) is given, with those that account for unknown words."""
         unknown = [self.vocabulary.unknown(sentence.words) for sentence in sentences]
         places = [place for place, words in enumerate(unknown) if words and place not in too_long]
         known: list[float | None] = list(log_p)
@@ -291,8 +291,8 @@ class Parser(TreeParser):
             drawn = next((each for each in tries if each is not None), None)
             if drawn is None:
                 raise RamifyError(
-                    f"No sentence of at most {max_length} words in {MAX_TRIES:,} draws, because derivations hardly "
-                    "ever end; raise max_length, or export with more mass."
+                    f"None of {MAX_TRIES:,} sentences drawn from the grammar has at most {max_length} words, because "
+                    "its derivations rarely end; raise max_length, or export with a larger mass."
                 )
             yield self._parse(tuple(self.vocabulary.words[word] for word in drawn.word_ids), drawn)
 
@@ -428,11 +428,11 @@ class Parser(TreeParser):
 
 
 def _listed(symbols: Sequence[str]) -> str:
-    """How many symbols there are and what some are called, for errors; a large grammar has thousands."""
+    """The number of symbols and some of their names, for errors; a large grammar has thousands."""
     names = ", ".join(symbols[:MAX_LISTED])
     return f"{len(symbols):,} names, {f'such as {names}' if len(symbols) > MAX_LISTED else names}"
 
 
 def _failure(log_probability: float, words: int) -> Failure | None:
-    """A single word, which no grammar of this kind derives, needs no parse."""
+    """Whether the sentence is a single word, which needs no parse, because these grammars do not derive it."""
     return "no derivation" if words > 1 and log_probability == -np.inf else None

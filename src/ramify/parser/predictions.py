@@ -43,8 +43,8 @@ def evaluate(
 
     `word_rule` says which leaves are words; by default it is the rule that the parser was trained with or, for a
     baseline, a guess from the tags of the treebank. The signature names it, and the branching bonus if there is one.
-    Without `with_coverage`, unknown words are not counted, which saves a second pass over the sentences that have some,
-    and rules are not compared.
+    Without `with_coverage`, unknown words are not counted, which saves a second pass over the sentences that contain
+    any, and rules are not compared.
     """
     if isinstance(system, str):
         check_baseline(system)
@@ -66,9 +66,9 @@ def predict(
     with_coverage: bool = True,
     branching: float | None = None,
 ) -> Prediction:
-    """What a parser says about the words of the gold sentences.
+    """The trees of a parser for the words of the gold sentences.
 
-    Calibration is that of the sentences that have a parse.
+    Calibration covers only the sentences that have a parse.
     """
     parses, log_probabilities, counts = [], [], np.zeros(())
     failures: list[Failure | None] = []
@@ -111,7 +111,7 @@ def predict_heads(
     seed: int = 0,
     branching: float | None = None,
 ) -> HeadPrediction:
-    """The heads that a parser gives the words of the gold sentences; refused if the model has none."""
+    """The heads of a parser for the words of the gold sentences; an error if the model has no heads."""
     found, failures, in_log_space = [], [], 0
     words = gold.words
     sentences = [Sentence.from_tokens(parse.words) for parse in words.parses]
@@ -130,5 +130,5 @@ def predict_heads(
 
 
 def _options(branching: float) -> tuple[str, ...]:
-    """What a signature must say besides the decoder."""
+    """The part of a signature about decoding."""
     return (f"branching {branching:g}",) if branching else ()

@@ -41,21 +41,21 @@ Row = TypeVar("Row", Evaluation, HeadEvaluation)
 
 @dataclass(frozen=True)
 class System:
-    """One system, and how to get its trees."""
+    """One system, and the source of its trees."""
 
     kind: SystemKind
     name: str
     path: Path
-    """Folder of a model, file of trees; of a baseline its name"""
+    """Folder of a model, file of trees, or name of a baseline"""
     group: str
-    """Runs of one system share it: a name chosen by the user, or all of a model's settings but the seed"""
+    """Key shared by the runs of one system: a name given by the user, or all settings of a model except the seed"""
     config: dict[str, Any] = field(default_factory=dict)
     members: tuple[System, ...] = ()
-    """Of an average"""
+    """Members of an average"""
 
     @classmethod
     def average(cls, members: Sequence[System]) -> System:
-        """Of models and files of trees."""
+        """The average of models and files of trees."""
         if len(members) < 2:
             raise RamifyError(
                 f"An average needs at least two members, not {len(members)}; give more models or files of trees."
@@ -64,7 +64,7 @@ class System:
 
     @classmethod
     def of(cls, kind: SystemKind, text: str) -> System:
-        """From `PATH` or `NAME=PATH`."""
+        """The system given by `PATH` or `NAME=PATH`."""
         own_name, path = split_name(text)
         name = own_name or text
         config: dict[str, Any] = {}
@@ -75,7 +75,7 @@ class System:
 
     @classmethod
     def guess(cls, text: str) -> System:
-        """A folder or a file of rules (`.pcfg`) is a model, another file holds trees, else it is a baseline's name."""
+        """The system given by a folder or file of rules (`.pcfg`), a file of trees, or the name of a baseline."""
         return cls.of(system_kind(text), text)
 
     def predictions(
@@ -88,7 +88,7 @@ class System:
         on_sentence: Callable[[], None],
         branching: float | None = None,
     ) -> list[Prediction]:
-        """Its trees for the gold sentences; of random trees several draws."""
+        """Its trees for the gold sentences; several draws of random trees."""
         if self.kind == "baseline":
             found = baseline_predictions(str(self.path), gold, seed, on_sentence)
             return found if self.name == str(self.path) else [replace(each, system=self.name) for each in found]
@@ -117,18 +117,18 @@ class System:
         return predict_heads(parser, gold, self.name, decoder, heads, on_sentence, seed, branching)
 
     def _parser(self, device: str) -> TreeParser:
-        """Of a model or an average."""
+        """The parser of a model or an average."""
         if self.kind == "average":
             return Ensemble([member.opened(device) for member in self.members])
         return load(self.path, device)
 
     def opened(self, device: str) -> Member:
-        """As a member of an average."""
+        """The system as a member of an average."""
         return open_member(self.path if self.name == str(self.path) else f"{self.name}={self.path}", device)
 
 
 def _config(path: Path, name: str) -> dict[str, Any]:
-    """What is known of a model; of an ensemble only how it was made to read trees."""
+    """The config of a model; for an ensemble, only its rule for words."""
     return {"words": read_ensemble(path).words, "ensemble": name} if is_ensemble(path) else read_config(path)
 
 
@@ -138,7 +138,7 @@ def _config_of_rules(path: Path, name: str) -> dict[str, Any]:
 
 
 def common_rule(systems: Sequence[System]) -> WordRule | None:
-    """The rule for words that the models were trained with; None where no model has one."""
+    """The rule for words with which the models were trained; None if no model has one."""
     every = (each for system in systems for each in (system, *system.members))
     models = (system for system in every if system.kind == "model")
     # A model that was learnt from text accepts any rule.
@@ -161,7 +161,7 @@ def evaluate_systems(
     branching: float | None = None,
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[Evaluation]:
-    """The scores of each system and, after the runs of one that has several, their mean."""
+    """The scores of each system; if it has several runs, their mean follows."""
 
     def results(run: System) -> list[Evaluation]:
         predictions = run.predictions(
@@ -188,7 +188,7 @@ def evaluate_heads(
     branching: float | None = None,
     on_sentence: Callable[[], None] = lambda: None,
 ) -> list[HeadEvaluation]:
-    """The scores of each system's heads and, after the runs of one that has several, their mean."""
+    """The scores of each system's heads; if it has several runs, their mean follows."""
     for system in systems:
         if system.kind == "baseline":
             check_chain(str(system.path))  # before a model parses for minutes
@@ -211,7 +211,7 @@ def evaluate_heads(
 def _rows(
     systems: Sequence[System], results: Callable[[System], list[Row]], mean: Callable[[list[Row], str, str | None], Row]
 ) -> list[Row]:
-    """A row for each system, the mean of its results, and after the runs of one that has several, theirs."""
+    """A row for each system with the mean of its results; after several runs of one system, a row with their mean."""
     groups: dict[str, list[System]] = {}
     for system in systems:
         groups.setdefault(system.group, []).append(system)
@@ -234,7 +234,7 @@ def _rows(
 
 
 def _dev_perplexities(runs: Sequence[System]) -> list[float] | None:
-    """Of the epoch that each model is of; None if the runs cannot be compared by it."""
+    """The best dev perplexity or loss of each model; None if the runs cannot be compared by it."""
     # Likelihoods can be compared on the same data with the same vocabulary.
     data = {json.dumps([run.config.get("data"), _words(run.config)], sort_keys=True) for run in runs}
     if len(data) > 1 or not all((run.path / METRICS).is_file() for run in runs):
@@ -251,11 +251,11 @@ def _dev_perplexity(metrics: Path) -> float:
     try:
         lines = metrics.read_text(encoding="utf-8").splitlines()
         records = [json.loads(line) for line in lines if line.strip()]
-        found = [float(record.get("dev_loss", record["dev_perplexity"])) for record in records]
-        if not all(map(math.isfinite, found)):
+        found = {record["epoch"]: float(record.get("dev_loss", record["dev_perplexity"])) for record in records}
+        if not all(map(math.isfinite, found.values())):
             raise ValueError("no number")
-        return min(found)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        return found[records[-1]["best_epoch"]]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise RamifyError(
             f"{metrics}: the dev perplexity of an epoch is missing or invalid; get a complete copy of the folder."
         ) from error
@@ -267,7 +267,7 @@ def _settings_but_seed(config: dict[str, Any]) -> str:
         settings = {
             name: value
             for name, value in settings.items()
-            # A setting that was not there yet is one that was not given.
+            # A setting that an earlier version did not have was not given.
             if name not in ("seed", "device", "checkpoint_minutes") and value is not None
         }
     names = ("model", "grammar", "words", "data", "teachers", "ensemble")

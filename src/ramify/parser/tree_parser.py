@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     import nltk
 
 NO_LABEL = "X"
-"""Of constituents found by a parser without labels"""
+"""The label of constituents found by a parser without labels"""
 SentenceInput = str | Sequence[str] | Sentence
-"""A string, read as the model's text is read; its tokens; or a sentence that was read already."""
+"""A string, which is read like the model's text; a list of tokens; or a `Sentence`."""
 ConstraintsInput = Constraints | Mapping[str, Any] | Literal["punctuation"] | None
-"""Also in terms of JSON, such as `{"must": [[0, 3]], "must_not": [[4, 6]]}`"""
+"""Also as JSON values such as `{"must": [[0, 3]], "must_not": [[4, 6]]}`"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class TreeLabels:
 
     @classmethod
     def without_labels(cls, length: int, unknown: NDArray[np.bool_] | None = None) -> TreeLabels:
-        """Of a binary tree of which only the brackets are known."""
+        """The labels of a binary tree of which only the brackets are known."""
         ones = np.ones(max(length - 1, 0), np.float32), np.ones(length, np.float32)
         unknown = np.zeros(length, np.bool_) if unknown is None else unknown
         return cls((NO_LABEL,) * len(ones[0]), ones[0], (UNTAGGED,) * length, ones[1], unknown)
@@ -61,7 +61,7 @@ class TreeLabels:
 
 @dataclass(frozen=True)
 class Decoding:
-    """How trees are found; the fields are the arguments of `TreeParser.analyse_many`."""
+    """Options of decoding; the fields are the arguments of `TreeParser.analyse_many`."""
 
     decoder: str
     seed: int
@@ -75,7 +75,7 @@ class TreeParser(ABC):
     """Sentences in, analyses out."""
 
     text_rules: TextRules
-    """How a string becomes words"""
+    """The rules by which strings are read"""
     word_rule: WordRule | None
     """Which leaves of trees are words; None for a parser that was learnt from text"""
     has_likelihood: bool
@@ -129,7 +129,7 @@ class TreeParser(ABC):
 
     @abstractmethod
     def _check(self, how: Decoding) -> None:
-        """Refuse a way of decoding that this parser cannot do."""
+        """Refuse options of decoding that this parser does not support."""
 
     def _start_windows(self, sentences: Iterable[SentenceInput | Pause], how: Decoding) -> Iterator[Window]:
         done = 0
@@ -139,7 +139,7 @@ class TreeParser(ABC):
 
     @abstractmethod
     def _analyse_window(self, window: list[Sentence], how: Decoding, done: int) -> list[Batch]:
-        """Batches of some sentences; `done` is how many of the stream came before them."""
+        """Batches of some sentences; `done` is the number of earlier sentences in the stream."""
 
     @abstractmethod
     def label_trees(self, sentences: Sequence[Sentence], trees: Sequence[Spans]) -> list[TreeLabels]:
@@ -203,7 +203,7 @@ class TreeParser(ABC):
         return next(self.analyse_many([sentence], decoder, seed))
 
     def _windows(self, sentences: Iterable[SentenceInput | Pause]) -> Iterator[tuple[list[Sentence], bool]]:
-        """Enough sentences to form batches, fewer where the stream has no more just now, and whether that is so."""
+        """Enough sentences to form batches, or fewer if no further ones have arrived, and whether this is the case."""
         if not isinstance(sentences, Iterable):
             raise RamifyError(f"{sentences!r} is not a list of sentences; give a list.")
         if isinstance(sentences, str):
@@ -213,7 +213,7 @@ class TreeParser(ABC):
             if not isinstance(item, Pause):
                 window.append(self._sentence(item))
                 if not any(window[-1].is_word):
-                    forbidden_spans(window[-1])  # refuses constraints on words that are not there
+                    forbidden_spans(window[-1])  # refuses constraints on words that do not exist
             if len(window) == WINDOW or isinstance(item, Pause):
                 yield _announce_words(window), isinstance(item, Pause)
                 window = []

@@ -1,1 +1,1 @@
-"""How work runs on this machine: threads, compiled loops, memory, imports on demand. Knows nothing about grammars."""
+"""Running work on this machine: threads, compiled loops, memory, imports on demand. Independent of grammars."""

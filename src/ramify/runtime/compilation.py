@@ -24,7 +24,7 @@ _callbacks: list[Callable[[str], None]] = [_log.info]
 _notified = False
 _building = threading.RLock()
 _words_before_loops = 0
-"""Words that are still parsed without compiled loops"""
+"""Number of words that are still to be parsed without compiled loops"""
 
 
 def on_compilation(callback: Callable[[str], None]) -> None:
@@ -37,10 +37,10 @@ def on_compilation(callback: Callable[[str], None]) -> None:
 
 @contextmanager
 def postpone_loops(words: int) -> Iterator[None]:
-    """Use no compiled loops, where there is an alternative, until this many words have been parsed.
+    """Do not use compiled loops, if there is an alternative, until this many words have been parsed.
 
-    Loading the loops does not pay for a program that ends after a few sentences. The last digits of the results differ
-    from those of the compiled loops.
+    Loading the loops is not worth the time for a program that ends after a few sentences. The last digits of the
+    results differ from those of the compiled loops.
     """
     global _words_before_loops
     _words_before_loops = words
@@ -51,13 +51,13 @@ def postpone_loops(words: int) -> Iterator[None]:
 
 
 def expect_words(count: int) -> None:
-    """Announce that `count` words will be parsed next, all of them with compiled loops or all without."""
+    """Announce that `count` words will be parsed next, either all or none of them with compiled loops."""
     global _words_before_loops
     _words_before_loops = max(_words_before_loops - count, 0)
 
 
 def loops_are_postponed() -> bool:
-    """Whether the next words are too few to load compiled loops for."""
+    """Whether the next words are too few to be worth loading compiled loops."""
     return _words_before_loops > 0
 
 
@@ -78,7 +78,7 @@ class Loop:
         return self._function if loops_are_postponed() else self
 
     def _built(self) -> Any:
-        """Numba's function; it knows only numba's functions, so the loops that this one calls are built first."""
+        """Numba's function. It can call only numba's functions, so the loops that this one calls are built first."""
         with _building:
             if self._kernel is None:
                 names = self._function.__globals__
@@ -100,7 +100,7 @@ def _compiled(function: Callable[..., Any], reorder_sums: bool) -> Any:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _FLAGS if reorder_sums else False}
     try:
         kernel = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+    except RuntimeError:  # neither the package's folder nor the user's cache is writable
         kernel = numba.njit(**options)(function)
     if not _our_kernels:
         _listen()
@@ -112,7 +112,7 @@ def _listen() -> None:
     from numba.core import event
 
     class Listener(event.Listener):
-        """Numba raises this event where the cache does not help."""
+        """Numba raises this event if a function is not in the cache."""
 
         def on_start(self, raised: Any) -> None:
             global _notified

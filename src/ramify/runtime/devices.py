@@ -1,4 +1,4 @@
-"""Where tensors are."""
+"""Torch devices by name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """e^x for large tables.
 
-Torch's own `exp` takes ten times as long where results underflow, as most do once a grammar knows its words; `exp2`
+Torch's `exp` takes ten times as long if results underflow, which most do when a grammar has learnt its words; `exp2`
 does not.
 """
 

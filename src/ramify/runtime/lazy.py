@@ -21,14 +21,14 @@ def attributes_from(package: str, homes: Mapping[str, str]) -> Callable[[str], A
 
 
 class LazyRegistry(Mapping[str, Value]):
-    """Values by their names, each given as (module, attribute); to list or look for names imports none of them."""
+    """Values by name, each given as (module, attribute); listing or searching the names imports none of them."""
 
     def __init__(self, homes: Mapping[str, tuple[str, str]]) -> None:
         self._homes = homes
         self._values: dict[str, Value] = {}
 
     def add(self, name: str, value: Value) -> None:
-        """Add one that is imported already."""
+        """Add a value that is already imported."""
         self._values[name] = value
 
     def __getitem__(self, name: str) -> Value:

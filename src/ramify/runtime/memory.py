@@ -1,4 +1,4 @@
-"""Memory of this process: what the C library and the garbage collector do, and the most there ever was."""
+"""Memory of this process: settings of the C library and the garbage collector, and the peak."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LARGEST_KEPT = 24 * 2**20
-"""Larger pieces are given back: kept, those of a grammar with thousands of symbols leave gaps that nothing fits."""
+"""Larger blocks are returned to the system: those of a grammar with thousands of symbols would leave unusable gaps."""
 
 # Parameters of mallopt(3).
 _ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = -8, -3, -1
 
 
 def keep_freed_memory() -> None:
-    """Keep freed memory for the next batch, where the C library is glibc; call it before there are threads.
+    """Keep freed memory for the next batch, if the C library is glibc; call it before starting threads.
 
-    Left alone, glibc gives the charts of each batch back to the system, which clears every page before it hands it out
-    again: up to a tenth of a training step. For the process as a whole, so it is a program's choice, not the library's.
+    By default, glibc returns the charts of each batch to the system, which clears every page before it hands it out
+    again; this takes up to a tenth of a training step. It applies to the whole process, so programs decide about it,
+    not this library.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
@@ -33,10 +34,10 @@ def keep_freed_memory() -> None:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """For large imports: the garbage collector, which would scan the new objects again and again, is off here.
+    """Turn off the garbage collector during large imports, because it would scan the new objects again and again.
 
-    What was imported stays, so it is never looked at later either. A program's choice too: objects that exist at the
-    end of this context are never found to be garbage.
+    Imported objects stay, so they are not scanned later either. Programs decide about this, too: garbage that exists
+    at the end of this context is never collected.
     """
     was_on, before = gc.isenabled(), len(sys.modules)
     gc.disable()
@@ -50,9 +51,9 @@ def importing() -> Iterator[None]:
 
 
 class Budget:
-    """Lets threads work at the same time as long as all together need no more than a limit; who needs more works alone.
+    """Lets threads run at the same time while their memory stays within a limit; a thread that needs more runs alone.
 
-    Nobody may ask for memory a second time before giving the first back.
+    A thread must not reserve memory a second time before it has released the first.
     """
 
     def __init__(self) -> None:
@@ -73,7 +74,7 @@ class Budget:
 
 
 def forget_peak_memory() -> float:
-    """Give freed memory back and count the peak from here on, where the system is Linux; what is held now, in MB."""
+    """Return freed memory and reset the peak, if the system is Linux; returns the memory in use, in MB."""
     import psutil
 
     if sys.platform == "linux":
@@ -86,13 +87,13 @@ def forget_peak_memory() -> float:
 
 
 def peak_memory() -> float:
-    """The most memory this process ever held, or held since the peak was forgotten, in MB."""
+    """The peak memory of this process, in MB, since its start or since the peak was reset."""
     if sys.platform == "win32":
         import psutil
 
         return float(psutil.Process().memory_info().peak_wset / 2**20)
     if sys.platform == "linux":
-        # Not getrusage, which also counts what the process that started this one held.
+        # Not getrusage, which also counts the memory of the process that started this one.
         status = Path("/proc/self/status").read_text(encoding="utf-8", errors="replace")
         if (found := re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)) is not None:
             return int(found[1]) / 2**10

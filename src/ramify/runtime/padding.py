@@ -1,4 +1,4 @@
-"""Rows of whole blocks (register_blocks.py) or vectors (products.py), whose size is needed where numba is not."""
+"""Sizes of rows of whole blocks (register_blocks.py) or vectors (products.py); does not import numba."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 BLOCK_BYTES = 256
 NARROW_BYTES = 64
-"""A quarter of a block, a line of the cache: for what is too small to be worth whole blocks"""
+"""A quarter of a block, a line of the cache: for rows that are too small to be padded to whole blocks"""
 
 
 def padded_size(size: int, dtype: torch.dtype, block_bytes: int = BLOCK_BYTES) -> int:

@@ -1,7 +1,7 @@
-"""Independent parts of a network at the same time, forwards and backwards.
+"""Runs independent parts of a network at the same time, forwards and backwards.
 
-Autograd walks back through a graph with one thread, and parts of some milliseconds are too small for torch's own
-threads to be worth waiting for. Here each part keeps a separate graph, and every core walks through one.
+Autograd runs backwards through a graph with one thread, and parts of some milliseconds are too small for torch's
+threads. Here each part has a separate graph, and every core runs through one of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ramify.runtime import threads
 
 
 class Part(NamedTuple):
-    """A function without arguments, and the tensors that its result has gradients for."""
+    """A function without arguments, and the tensors for which its result has gradients."""
 
     function: Callable[[], Tensor]
     inputs: Sequence[Tensor]
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 def run_parts(parts: Sequence[Part]) -> tuple[Tensor, ...]:
-    """The results of all parts; gradients reach their inputs, one of which may belong to several parts."""
+    """The results of all parts; gradients reach their inputs, which several parts may share."""
     needed = _unique(tensor for part in parts for tensor in part.inputs)
     on_cpu = all(tensor.device.type == "cpu" for tensor in needed)
     if threads.worth(sum(part.work for part in parts)) == 1 or not on_cpu or not torch.is_grad_enabled():
@@ -40,7 +40,7 @@ def _unique(tensors: Iterable[Tensor]) -> list[Tensor]:
 
 
 def _results(parts: Sequence[Part]) -> list[Tensor]:
-    """Each with its own graph."""
+    """Runs each part with a separate graph."""
 
     def run(part: Part) -> Tensor:
         with torch.enable_grad():
@@ -64,7 +64,7 @@ class _RunParts(torch.autograd.Function):
             trainable = [tensor for tensor in part.inputs if tensor.requires_grad]
             return torch.autograd.grad(result, trainable, gradient)
 
-        # The graphs of the parts are freed as they are walked through; a second backward pass builds them again.
+        # The graphs of the parts are freed by the backward pass; a second backward pass builds them again.
         results, ctx.results = ctx.results or _results(ctx.parts), None
         found = threads.in_pieces(run, list(zip(ctx.parts, results, upstream, strict=True)))
         del results

@@ -1,7 +1,7 @@
-"""The processes of one training job, as torchrun starts them: who they are and what they exchange.
+"""The processes of one training job, as torchrun starts them, and their communication.
 
-Without torchrun there is one process, which has nothing to exchange. Objects are never pickled: processes exchange
-tensors and bytes.
+Without torchrun, there is one process and no communication. Objects are never pickled: processes exchange tensors and
+bytes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PATIENCE = timedelta(hours=24)
-"""How long to wait for another process: the first one may evaluate, or ask teachers, for hours. That a process has
-ended is noticed at once."""
+"""Maximum time to wait for another process: the first one may evaluate, or parse with teachers, for hours. If a process
+ends, the others notice it immediately."""
 _FAILURES = "ramify/failures"
 
 
@@ -36,14 +36,14 @@ class LostProcessError(RamifyError):
 
 @dataclass(frozen=True)
 class World:
-    """This process among all processes of the job; every method but `share` must be called by all of them."""
+    """This process among all processes of the job; all of them must call every method except `share`."""
 
     rank: int = 0
     size: int = 1
     local_rank: int = 0
-    """Among the processes of this machine"""
+    """Number among the processes of this machine"""
     restarts: int = 0
-    """How often torchrun may restart the job"""
+    """Maximum number of restarts by torchrun"""
 
     @property
     def is_first(self) -> bool:
@@ -51,12 +51,12 @@ class World:
         return self.rank == 0
 
     def share(self, items: int, rank: int | None = None) -> tuple[int, int]:
-        """The first item of a process, this one by default, and the first one after its last."""
+        """The range of items of a process (default: this one): the first item, and the first after the last."""
         rank = self.rank if rank is None else rank
         return items * rank // self.size, items * (rank + 1) // self.size
 
     def bytes_of_first(self, content: bytes) -> bytes:
-        """What the first process gives."""
+        """The value of the first process."""
         if self.size == 1:
             return content
         import torch
@@ -73,7 +73,7 @@ class World:
         return same.numpy().tobytes()
 
     def found_by_first(self, find: Callable[[], Any]) -> Any:
-        """What `find` returns in the first process, where alone it is called, in terms of JSON."""
+        """The result of `find`, which only the first process calls, as JSON values."""
         if self.size == 1:
             return find()
         return json.loads(self.bytes_of_first(json.dumps(find()).encode() if self.is_first else b""))
@@ -90,7 +90,7 @@ class World:
         return result
 
     def exchanged(self, rows: Tensor) -> Tensor:
-        """(size, ...) where row r of each process is for process r: the rows that are for this one."""
+        """(size, ...) the rows for this process, where row r of each process is for process r."""
         if self.size == 1:
             return rows
         import torch
@@ -111,12 +111,12 @@ def is_launched() -> bool:
 
 
 def launched_rank() -> int:
-    """The number of this process among those that torchrun started, before it has joined them; else 0."""
+    """The number of this process among those that torchrun started, before they are connected; else 0."""
     return int(os.environ["RANK"]) if is_launched() else 0
 
 
 def joined() -> World:
-    """The processes that torchrun started, once all of them are here; one process without torchrun."""
+    """The processes that torchrun started, after all of them are connected; one process without torchrun."""
     if not is_launched():
         return ALONE
     import torch
@@ -151,7 +151,7 @@ def joined() -> World:
 
 
 def _store_of_job(is_first: bool, patience: timedelta) -> Any:
-    """What torchrun, or with some of its settings the first process, offers to all processes to exchange names by."""
+    """The store by which processes exchange names; torchrun or, with some settings, the first process provides it."""
     from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     is_host = is_first and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
@@ -161,9 +161,9 @@ def _store_of_job(is_first: bool, patience: timedelta) -> Any:
 def agree_on_attempt(store: Any, rank: int, size: int, pause: float = 0.05) -> str:
     """A name for this attempt of the job that no process of an earlier attempt has used.
 
-    A restarted job has the store of the one before, with the addresses of processes that have ended. The count of
-    restarts cannot distinguish them, because machines count separately. So each process writes a random token, and the
-    first one proposes all tokens that it finds, until every process has found its own token among them.
+    A restarted job uses the store of the previous attempt, which still has the addresses of processes that have ended.
+    The number of restarts cannot distinguish attempts, because machines count separately. Therefore each process writes
+    a random token, and the first one proposes all tokens that it finds, until every process finds its token among them.
     """
     mine = secrets.token_hex(8)
     store.set(f"ramify/token/{rank}", mine)
@@ -184,7 +184,7 @@ def agree_on_attempt(store: Any, rank: int, size: int, pause: float = 0.05) -> s
 
 @contextmanager
 def _default_signals() -> Iterator[None]:
-    """A signal ends the process at once: Python's handlers do not run while it waits for others in compiled code."""
+    """Let signals end the process immediately: Python's handlers do not run while it waits in compiled code."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -204,7 +204,7 @@ def _leave() -> None:
 
 
 def is_first_failure() -> bool:
-    """Whether no other process of the job has failed yet; the first to fail says why, and the others are silent."""
+    """Whether no other process of the job has failed before; only the first one prints its error."""
     if not is_launched():
         return True
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
@@ -216,7 +216,7 @@ def is_first_failure() -> bool:
 
 @contextmanager
 def _connected() -> Iterator[None]:
-    """Says in one sentence that a process is gone, which backends report in many ways."""
+    """Turn the various errors of backends about a lost process into one sentence."""
     try:
         yield
     except RuntimeError as error:

@@ -3,8 +3,8 @@
 A torch call for each small product takes the interpreter's lock and some microseconds, and torch's library uses half
 of the registers' width on some processors. Here a tile of the result, some rows by a few vectors, stays in registers
 while the terms are added to it. A matrix that is multiplied with many times can be packed: cut into panels as wide as
-the tiles, each stored row by row. Sums take their terms in order, whatever the shape of the tile, so that a row of the
-result does not depend on the rows beside it. Rows of results are padded to whole lines of the cache (padding.py).
+the tiles, each stored row by row. Sums take their terms in order for any shape of the tile, so a row of the result does
+not depend on other rows. Rows of results are padded to whole lines of the cache (padding.py).
 """
 
 # mypy: disable-error-code="no-untyped-def,no-untyped-call,misc"
@@ -40,7 +40,7 @@ _FUSED = ("contract", "nsz")  # no reordering: all tiles must give the same bits
 
 @intrinsic
 def vector_size(typing_context, array):
-    """How many numbers of the array's type make a vector."""
+    """The number of numbers of the array's type in a vector."""
     size = VECTOR_BYTES * 8 // array.dtype.bitwidth
 
     def generate(context, builder, signature, arguments):
@@ -137,7 +137,7 @@ def _tile(typing_context, a, a_at, a_row, a_step, b, b_at, b_row, depth, c, c_at
                     results += [code.add_product(totals[r * W + w], factor, row[w]) for w in range(W)]
                 return results
 
-            # What was there is loaded in any case, but not used unless something is to be added to it.
+            # The old values are always loaded, but used only if the result is added to them.
             begin = [builder.select(adds, code.load(of_c, place), code.zeros) for place in places]
             for place, result in zip(places, code.sums(depth, begin, body), strict=True):
                 code.store(of_c, place, result)
@@ -155,7 +155,7 @@ def _tile(typing_context, a, a_at, a_row, a_step, b, b_at, b_row, depth, c, c_at
 
 @compiled
 def _vectors_at(column, columns, size):
-    """How wide a panel is that begins at a column."""
+    """The width of a panel that begins at a column."""
     vectors = WIDEST
     while column + vectors * size > columns:
         vectors //= 2

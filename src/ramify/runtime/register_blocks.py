@@ -52,7 +52,7 @@ def _place(context, builder, block, array_type, array, index):
 
 @intrinsic
 def block_size(typing_context, array):
-    """How many numbers of the array's type make a block."""
+    """The number of numbers of the array's type in a block."""
     size = Block(array.dtype).size
 
     def generate(context, builder, signature, arguments):

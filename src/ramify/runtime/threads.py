@@ -1,8 +1,8 @@
-"""Work in pieces on every core, without a second pool of threads that spin beside torch's.
+"""Divides work among the cores, without a second pool of spinning threads next to torch's.
 
-OpenMP's threads wait by spinning, and a parallel loop ends only when the last of them was given a core: on a machine
-with other work each loop may take milliseconds, however short. The pieces here are whole sentences or blocks of
-words, handed to sleeping threads in which torch itself runs on one core, so a step waits once, not at every loop.
+OpenMP's threads wait by spinning, and a parallel loop ends only when the last of them gets a core. On a machine with
+other work, even a short loop may therefore take milliseconds. The pieces here are whole sentences or blocks of words,
+handed to sleeping threads in which torch runs on one core, so a step waits once and not at every loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 SMALLEST_WORK = 100e6
-"""About a millisecond of one core. Less of it took longer in pieces: threads also wait for the interpreter's lock."""
+"""About a millisecond of one core. Smaller work is slower in pieces: threads also wait for the interpreter's lock."""
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _making = threading.Lock()
@@ -32,27 +32,27 @@ _entered, _usual_threads = 0, 1
 
 
 def available() -> int:
-    """How many pieces work may be divided into: one for each thread, or the number that `in_fixed_pieces` sets."""
+    """Maximum number of pieces: one for each thread, or the number set by `in_fixed_pieces`."""
     return getattr(_state, "pieces", None) or _threads()
 
 
 def _threads() -> int:
-    """How many threads may be used: as many as torch would take (`torch.set_num_threads`)."""
+    """Number of threads that may be used: that of torch (`torch.set_num_threads`)."""
     return getattr(_state, "available", None) or torch.get_num_threads()
 
 
 def worth(work: float) -> int:
-    """How many pieces to divide this many floating-point operations into; one if more would not be worth it."""
+    """Number of pieces for this many floating-point operations; one if dividing them is not worth it."""
     return available() if work > SMALLEST_WORK else 1
 
 
 @contextmanager
 def torch_on_one_core() -> Iterator[None]:
-    """Torch's own loops run serially here; `in_pieces` still uses every core.
+    """In this context, torch's loops run serially; `in_pieces` still uses every core.
 
-    For work in small steps, where waiting for threads costs more than they save. Contexts of several threads may
-    overlap: what one thread sets, torch hands on to threads that start later, so the number to restore is the one from
-    before the first of them.
+    It is for work in small steps, where waiting for threads costs more than they save. Contexts of several threads may
+    overlap. Threads that start later inherit torch's setting, so the number to restore is the one before the first
+    context.
     """
     global _entered, _usual_threads
     if getattr(_state, "available", None):  # nested
@@ -77,7 +77,7 @@ def torch_on_one_core() -> Iterator[None]:
 
 @contextmanager
 def on_one_core() -> Iterator[None]:
-    """Nothing is divided here, neither by torch nor by `in_pieces`: sums have the same order on every machine."""
+    """In this context, neither torch nor `in_pieces` divides work: sums have the same order on every machine."""
     with torch_on_one_core(), _divided_into(1):
         before, _state.available = _state.available, 1
         try:
@@ -88,7 +88,7 @@ def on_one_core() -> Iterator[None]:
 
 @contextmanager
 def in_fixed_pieces(count: int) -> Iterator[None]:
-    """Work is divided into this many pieces here, on however many threads: sums have the same order on all of them."""
+    """In this context, work is divided into this many pieces for any number of threads: sums have a fixed order."""
     with torch_on_one_core(), _divided_into(count):
         yield
 
@@ -104,7 +104,7 @@ def _divided_into(count: int) -> Iterator[None]:
 
 
 def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
-    """The results in order, without gradients; several pieces run at a time where there are cores for it."""
+    """The results in order, without gradients; several pieces run at a time if there are several cores."""
 
     def run(piece: Piece) -> Result:
         with torch.no_grad():
@@ -120,7 +120,7 @@ def in_pieces(function: Callable[[Piece], Result], pieces: Sequence[Piece]) -> l
 
 
 def _undivided(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Call it so that nothing within it is divided again: a thread that waits for its own pool would wait for ever."""
+    """Call a function in which work is not divided again: a thread that waits for its own pool would never end."""
     before = getattr(_state, "available", None)
     _state.available = 1
     try:
@@ -131,7 +131,7 @@ def _undivided(function: Callable[..., Result], *arguments: Any) -> Result:
 
 
 class BackgroundCall(Generic[Result]):
-    """A function call in another thread or, on a single core, at the moment its result is needed."""
+    """A function call in another thread or, on a single core, when its result is needed."""
 
     def __init__(self, function: Callable[[], Result]) -> None:
         count = min(_threads(), os.cpu_count() or 1)
@@ -158,7 +158,7 @@ def _pool(count: int) -> ThreadPoolExecutor:
             ready = threading.Barrier(count + 1)
 
             def begin() -> None:
-                torch.get_num_threads()  # torch sets up its threads here, and would undo what follows
+                torch.get_num_threads()  # torch initialises its threads here, which would undo the next setting
                 torch.set_num_threads(1)
                 ready.wait()
 
@@ -166,7 +166,7 @@ def _pool(count: int) -> ThreadPoolExecutor:
             for _ in range(count):
                 pool.submit(begin)
             ready.wait()
-            # What a thread sets for itself is also what torch gives to threads yet to come.
+            # Torch passes the setting of a thread on to threads that start later.
             torch.set_num_threads(before)
             _pools[count] = pool
         return _pools[count]

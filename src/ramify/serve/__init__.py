@@ -1,1 +1,1 @@
-"""Trained models over HTTP, and a web page to parse and explore: `ramify serve`. Needs the extra `serve`."""
+"""Trained models over HTTP, and a web page: `ramify serve`. Needs the extra `serve`."""

@@ -1,4 +1,4 @@
-"""From analyses to the bytes of an answer; runs in the thread of the models, not in that of the connections."""
+"""From analyses to the bytes of a response; runs in the thread of the models, not in that of the connections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ramify.serve.served_models import ServedModel
 
 
 def parse_answer(served: ServedModel, request: ParseRequest, read: Read, analyses: Sequence[Analysis]) -> bytes:
-    """The answer of /v1/parse."""
+    """The response of /v1/parse."""
     answer: dict[str, Any] = {
         "model": served.name,
         "decoder": request.decoder,
@@ -37,7 +37,7 @@ def parse_answer(served: ServedModel, request: ParseRequest, read: Read, analyse
 
 
 def score_answer(served: ServedModel, scored: Sequence[Scored]) -> bytes:
-    """The answer of /v1/score."""
+    """The response of /v1/score."""
     results = [
         {
             "log_probability": each.log_probability if math.isfinite(each.log_probability) else None,
@@ -65,12 +65,12 @@ def _result(request: ParseRequest, analysis: Analysis) -> dict[str, Any]:
         result["tree"] = as_record(place(drawn_tree(analysis), layout))
         result["chart"] = ChartGrid.of(analysis.parse.words).as_record()
     if analysis.sentence.tree is not None:
-        result["gold"] = _beside_gold(analysis)
+        result["gold"] = _gold_scores(analysis)
     return result
 
 
-def _beside_gold(analysis: Analysis) -> dict[str, Any]:
-    """Spans of two or more words, fewer than all of them, count: the convention `tn`."""
+def _gold_scores(analysis: Analysis) -> dict[str, Any]:
+    """Spans of two words or more count, except the whole sentence: the convention `tn`."""
     sentence, parse = analysis.sentence, analysis.parse
     assert sentence.tree is not None
     before = np.concatenate([[0], np.cumsum(sentence.is_word)]).tolist()

@@ -37,7 +37,7 @@ GLOSSARY_EXAMPLE = {
 
 
 class Service:
-    """What the routes share: models, their thread, and a thread that reads sentences and describes grammars."""
+    """Shared state of the routes: models, their thread, and a thread that reads sentences and describes grammars."""
 
     def __init__(self, served_models: ServedModels, limits: Limits) -> None:
         self.served_models, self.limits, self.ready = served_models, limits, False
@@ -48,7 +48,7 @@ class Service:
 
     @asynccontextmanager
     async def running(self, _: FastAPI) -> AsyncIterator[None]:
-        """From start to stop: models warm up while the server listens already."""
+        """From start to stop: the server listens while models are still warming up."""
         self.batcher.start()
         warming = asyncio.create_task(self._warm_up())
         yield
@@ -70,20 +70,20 @@ class Service:
                 await self.describe(lambda served=served: _described(served))  # type: ignore[misc]
 
     def check_ready(self) -> None:
-        """Refuse work before the models are warm: it would wait for half a minute of compilation."""
+        """Refuse requests before the models are warm, because compilation takes half a minute."""
         if not self.ready:
             raise RefusedError(503, "The models are being prepared; try again in a few seconds.", 5)
 
     async def read(self, function: Callable[[], Result]) -> Result:
-        """Tokenising is work too, so it does not hold up connections."""
+        """Read sentences in a thread, because tokenising would block connections."""
         return await asyncio.get_running_loop().run_in_executor(self._reader, function)
 
     async def describe(self, function: Callable[[], Result]) -> Result:
-        """Describing a grammar takes seconds, during which sentences are still read and parsed."""
+        """Describe a grammar in a thread: it takes seconds, in which sentences are still read and parsed."""
         return await asyncio.get_running_loop().run_in_executor(self._describer, function)
 
     async def parse(self, request: ParseRequest) -> bytes:
-        """The answer of /v1/parse."""
+        """The response of /v1/parse."""
         self.check_ready()
         served = self.served_models.find(request.model)
         if request.decoder not in served.decoders:
@@ -94,7 +94,7 @@ class Service:
         return await asyncio.wrap_future(self.batcher.submit(job))
 
     async def score(self, request: ScoreRequest) -> bytes:
-        """The answer of /v1/score."""
+        """The response of /v1/score."""
         self.check_ready()
         served = self.served_models.find(request.model)
         parser = served.parser
@@ -112,7 +112,7 @@ class Service:
 def parse_job(
     served: ServedModel, request: ParseRequest, sentences: Sequence[Sentence], answer: Callable[[list[Any]], bytes]
 ) -> Job:
-    """Sentences to parse as a request says. A draw depends on its place in the stream, so it shares no batch."""
+    """The sentences of a request as a job. Samples depend on their place in the stream, so they share no batch."""
     how = request.decoder, request.seed, None, request.branching
 
     def analyse(sentences_now: Sequence[Sentence]) -> list[Analysis]:
@@ -124,12 +124,12 @@ def parse_job(
 def _described(served: ServedModel) -> None:
     try:
         served.glossary()
-    except RamifyError:  # a model without rules; requests for them are answered with the reason
+    except RamifyError:  # a model without rules; requests for its grammar get this error
         return
 
 
 def make_app(served_models: ServedModels, limits: Limits | None = None) -> tuple[FastAPI, Service]:
-    """The application without its guard, and what its routes share."""
+    """The application without its guard, and the shared state of its routes."""
     service = Service(served_models, limits or Limits())
     page = Page.made()
     app = FastAPI(

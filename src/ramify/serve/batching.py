@@ -1,7 +1,7 @@
-"""One thread that runs the models: whatever waits when it is free becomes the next batch.
+"""One thread that runs the models: all requests that wait when it is free become the next batch.
 
-Nothing waits for a batch to fill. Sentences of several requests with the same model and options are parsed together,
-up to a number of words. A request with more words than that takes turns with the others.
+No request waits for a batch to fill. Sentences of several requests with the same model and options are parsed together,
+up to a number of words. A request with more words takes turns with the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ramify.serve.limits import Limits, RefusedError
 
 BATCH_WORDS = 4_096
 LONGEST_WAIT = 60
-"""The longest `Retry-After` for a refused client, in seconds"""
+"""Maximum `Retry-After` for a refused client, in seconds"""
 
 
 @dataclass(eq=False)
@@ -32,20 +32,20 @@ class Job:
     analyse: Callable[[Sequence[Sentence]], list[Any]]
     """The same function for all jobs of a key"""
     answer: Callable[[list[Any]], bytes]
-    """From the results of all sentences"""
+    """Builds the response from the results of all sentences"""
     whole: bool = False
-    """Whether its sentences must be analysed in one call, and with no others"""
+    """Whether its sentences must be analysed in one call, without other sentences"""
     done: Future[bytes] = field(default_factory=Future)
     results: list[Any] = field(default_factory=list)
 
     @property
     def words(self) -> int:
-        """Those still to be parsed; a sentence without words counts as one."""
+        """Number of words still to be parsed; a sentence without words counts as one."""
         return sum(max(sum(sentence.is_word), 1) for sentence in self.sentences[len(self.results) :])
 
 
 class Batcher:
-    """Takes jobs from any thread and finishes them in its own."""
+    """Accepts jobs from any thread and runs them in a separate one."""
 
     def __init__(self, limits: Limits, on_batch: Callable[[int, int, float], None] = lambda *_: None) -> None:
         self._limits, self._on_batch = limits, on_batch
@@ -53,40 +53,40 @@ class Batcher:
         self._changed = threading.Condition()
         self._stopping = False
         self._words = 0
-        """Accepted and not yet parsed"""
+        """Jobs that are accepted and not yet parsed"""
         self._unfinished = 0
         self._words_per_second = 1_000.0
         self._thread = threading.Thread(target=self._run, name="ramify-models", daemon=True)
 
     @property
     def waiting_words(self) -> int:
-        """Words that were accepted and are not parsed yet."""
+        """Number of words that are accepted and not yet parsed."""
         return self._words
 
     @property
     def unfinished(self) -> int:
-        """Requests that were accepted and are not answered yet."""
+        """Number of requests that are accepted and not yet answered."""
         return self._unfinished
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more jobs, finish those that were accepted, and end."""
+        """Accept no more jobs, finish the accepted ones, and end."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
         self._thread.join()
 
     def submit(self, job: Job) -> Future[bytes]:
-        """Its answer, some time later; refused where too much waits already."""
+        """The future response to a job; an error if too many words are waiting."""
         words = job.words
         with self._changed:
             if self._stopping:
                 raise RefusedError(503, "The server is about to stop; ask another one, or try again later.", 5)
             full = self._words + words > self._limits.waiting_words or self._unfinished >= self._limits.waiting_requests
-            if full and self._unfinished:  # a free server takes any request within the limits of one
+            if full and self._unfinished:  # an idle server accepts any request within the limits per request
                 seconds = math.ceil(self._words / self._words_per_second)
                 raise RefusedError(
                     503,
@@ -110,7 +110,7 @@ class Batcher:
             self._do(batch)
 
     def _next_batch(self) -> list[tuple[Job, Sequence[Sentence]]]:
-        """The oldest job and all that can share a batch with it, in order, each with its next sentences."""
+        """The oldest job and all jobs that can share a batch with it, in order, each with its next sentences."""
         first = self._waiting[0]
         sharing = [first] if first.whole else [job for job in self._waiting if job.key == first.key and not job.whole]
         left = BATCH_WORDS
@@ -134,7 +134,7 @@ class Batcher:
             for job, part in batch:
                 job.results.extend(next(found) for _ in part)
         except Exception as error:
-            if len(batch) > 1:  # one of them is to blame, and the others should not suffer from it
+            if len(batch) > 1:  # only one of them causes the error, so each is parsed separately
                 for each in batch:
                     self._do([each])
                 return
@@ -165,7 +165,7 @@ class Batcher:
 
 
 def _fitting(sentences: Sequence[Sentence], words: int, at_least_one: bool) -> int:
-    """How many of the first sentences have no more words than that."""
+    """Number of the first sentences that together have at most this many words."""
     total = 0
     for count, sentence in enumerate(sentences):
         total += sum(sentence.is_word)

@@ -1,4 +1,4 @@
-"""What each symbol of a grammar stands for; the only place here that knows how grammars are described."""
+"""Descriptions of the symbols of a grammar; the only module of `serve` that uses `lab.glossary`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ramify.serve.limits import RefusedError
 __all__ = ["Glossary", "Text", "parsed_text"]
 
 _EXTENT = Extent(symbols=1 << 30, examples=8, words=8, rules=6)
-"""All symbols: a request may be for any"""
+"""Describe all symbols, because a request may be for any of them"""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Glossary:
 
     @classmethod
     def of(cls, parser: Parser, name: str, text: Text | None) -> Glossary:
-        """Of a grammar; an error for models without rules."""
+        """The glossary of a grammar; an error for models without rules."""
         entries = describe(parser, name, text, _EXTENT)
         symbols: list[Nonterminal | Preterminal] = [*entries.nonterminals, *entries.preterminals]
         return cls(entries, {symbol.name: symbol for symbol in symbols})
 
     def card(self, name: str) -> dict[str, Any]:
-        """What is known of a symbol, in terms of JSON."""
+        """The description of a symbol as JSON values."""
         if name not in self.symbols:
             raise RefusedError(
                 404, f"{printable(name)[:80]!r} is not a symbol of this grammar, or is not used; check it."
@@ -63,7 +63,7 @@ class Glossary:
         }
 
     def overview(self) -> dict[str, Any]:
-        """All symbols with their shares, and what must be known to read them."""
+        """All symbols with their shares, and how these were counted."""
         return {
             "remarks": list(self.entries.remarks()),
             "nonterminals": [{"name": each.name, "share": each.share} for each in self.entries.nonterminals],
@@ -72,6 +72,6 @@ class Glossary:
 
 
 def parsed_text(parser: Parser, file: Path) -> Text:
-    """A text in which the symbols of a grammar are counted."""
+    """A text in which the symbols of a grammar are counted"""
     stream = SentenceStream(file, "auto", parser.text_rules, rule_for_trees(parser, file, "auto"))
     return count_text(file.name, parser.analyse_many(stream))

@@ -1,4 +1,4 @@
-"""What every request passes before the application sees it, and what every answer carries."""
+"""Checks of every request before it reaches the application, and headers of every response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnAnswer = Callable[[str, int, float], None]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 DRAIN_FACTOR = 8
-"""Times the limit of a body that is read and thrown away, so that a client that sends first still gets its answer"""
+"""A body of up to this many times the limit is read and discarded, so that the client receives the error"""
 HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
@@ -31,14 +31,14 @@ HEADERS = {
     b"cache-control": b"no-store",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
-"""Of every answer that does not set them itself"""
+"""Headers of every response that does not set them"""
 
 
 class Guard:
     """Passes on only requests for a trusted host name whose body is complete, small enough and in time.
 
     A web page of another origin can reach a server on loopback through a host name that resolves to it (DNS
-    rebinding); such a name is not trusted.
+    rebinding); such names are not trusted.
     """
 
     def __init__(self, app: App, hosts: Collection[str], limits: Limits, on_answer: OnAnswer) -> None:
@@ -46,7 +46,7 @@ class Guard:
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As ASGI calls an application."""
+        """The interface of an ASGI application."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -105,14 +105,14 @@ class Guard:
 
 
 def without_port(host: str) -> str:
-    """The name in a Host header; an IPv6 address stays in its brackets."""
+    """The name in a Host header; an IPv6 address keeps its brackets."""
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body that was read already, and then what comes next."""
+    """A `receive` that returns the body that was already read, and then the following messages."""
     sent = False
 
     async def replay() -> Message:
@@ -126,23 +126,23 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 class TimedProtocol(H11Protocol):
-    """Closes connections whose headers take too long, which uvicorn would keep for ever."""
+    """Closes connections whose headers take too long; uvicorn would keep them open."""
 
     seconds = Limits.client_seconds
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The time for the first request begins."""
+        """Start the timer of the first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """The time for further requests begins with their first byte."""
+        """Start the timer of a further request at its first byte."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing more to wait for."""
+        """Stop the timer."""
         self._forget()
         super().connection_lost(exc)
 

@@ -1,4 +1,4 @@
-"""What a server counts, for Prometheus."""
+"""Counters of a server, for Prometheus."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WORDS = (8, 32, 128, 512, 2048, 8192)
 
 
 class Metrics:
-    """All numbers of one server; no label holds anything that a client chose."""
+    """All counters of one server; labels never contain text from clients."""
 
     def __init__(self, waiting_words: Callable[[], float], unfinished: Callable[[], float]) -> None:
         self._registry = registry = CollectorRegistry()
@@ -34,7 +34,7 @@ class Metrics:
         ProcessCollector(registry=registry)
 
     def on_answer(self, route: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+        """Count a response."""
         self._answers.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
@@ -46,5 +46,5 @@ class Metrics:
         self._batches.observe(words)
 
     def text(self) -> bytes:
-        """As Prometheus reads it."""
+        """The counters in the format of Prometheus."""
         return generate_latest(self._registry)

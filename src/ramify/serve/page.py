@@ -1,7 +1,7 @@
-"""The page as one document that needs nothing else, so that it also opens from a file: style and script are inside it.
+"""The page as one self-contained document with style and script, so that it also opens from a file.
 
-The script is made of the files of the folder `page`, one after another, as one module. The page forbids itself, by the
-checksums of its style and script, to run or load anything else, or to ask any server but its own.
+The script consists of the files of the folder `page`, joined to one module. The Content-Security-Policy of the page has
+the checksums of its style and script, so that it cannot run or load anything else, or contact other servers.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from ramify.drawing.html import policy_hash
 from ramify.drawing.svg import STYLE
 
 SCRIPTS = ("dom", "server", "tree", "chart", "outline", "marks", "card", "files", "sentence", "main")
-"""In this order: the last one starts the page"""
+"""Order of the scripts: the last one starts the page"""
 
 
 @dataclass(frozen=True)
 class Page:
-    """The document, and the headers that it is sent with."""
+    """The document and its headers."""
 
     content: bytes
     headers: dict[str, str]
 
     @classmethod
     def made(cls) -> Page:
-        """From the files of the package."""
+        """The page built from the files of the package."""
         folder = files("ramify.serve").joinpath("page")
         style = STYLE + folder.joinpath("page.css").read_text("utf-8")
         scripts = (folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)

@@ -1,4 +1,4 @@
-"""Errors as `application/problem+json` (RFC 9457): our one sentence in `detail`."""
+"""Errors as `application/problem+json` (RFC 9457), with the message in `detail`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Whatever goes wrong becomes a problem."""
+    """Turn all errors into problems."""
 
     @app.exception_handler(RamifyError)
     def _ours(_: Request, error: RamifyError) -> Response:

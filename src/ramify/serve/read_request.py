@@ -1,4 +1,4 @@
-"""From what a request holds to sentences that can be parsed, within the limits."""
+"""From the content of a request to sentences that can be parsed, within the limits."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ramify.serve.schemas import GivenSentence
 
 @dataclass(frozen=True)
 class Read:
-    """The sentences of a request, with gold trees where they were given."""
+    """The sentences of a request, with gold trees if they were given."""
 
     sentences: list[Sentence]
     gold: Gold | None = None
-    """All gold trees, words alone, of two words or more"""
+    """All gold trees of two words or more, without punctuation"""
 
 
 def read_request(parser: TreeParser, inputs: Sequence[str | GivenSentence], limits: Limits) -> Read:
-    """Sentences as the model's text is read; refused beyond the limits or where constraints clash."""
+    """Read the sentences like the model's text; refuse those beyond the limits, and contradictory constraints."""
     if len(inputs) > limits.sentences:
         raise RamifyError(
             f"{len(inputs):,} sentences are more than the {limits.sentences:,} of one request; send them in several."
@@ -50,7 +50,7 @@ def read_request(parser: TreeParser, inputs: Sequence[str | GivenSentence], limi
         if item.constraints is not None:
             found = Constraints.of(item.constraints.model_dump(), where)
             sentence = replace(sentence, constraints=found)
-            forbidden_spans(sentence)  # refuses what no tree meets
+            forbidden_spans(sentence)  # refuses constraints that no tree meets
         sentences.append(sentence)
     return Read(sentences, _gold(sentences, gold_parses, rule))
 
@@ -78,7 +78,7 @@ def _sentence(parser: TreeParser, item: GivenSentence, tree: Parse | None, rule:
 
 
 def _gold(sentences: Sequence[Sentence], parses: list[Parse], rule: WordRule) -> Gold | None:
-    """The trees as a treebank, which names its words, lengths and data for a score."""
+    """The trees as a treebank, which has the rule for words, the lengths and the checksum of a signature."""
     text = "\n".join(" ".join(parse.words) for parse in parses)
     checksum = hashlib.sha256(text.encode()).hexdigest()
     cleaned = {

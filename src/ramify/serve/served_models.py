@@ -1,4 +1,4 @@
-"""The models that a server has, by the names that requests use."""
+"""The models of a server, by the names in requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = (
     "the old man saw a dog in the park",
     "the little girl gave her brother a book about the sea",
 )
-"""One of them is parsed when the page opens, where the model knows its words"""
+"""The page parses one of these when it opens, if the model knows its words"""
 _DRAWS = 200
 _WORDS_OF_EXAMPLE = range(6, 15)
 
@@ -32,13 +32,13 @@ class ServedModel:
     name: str
     parser: TreeParser
     text: Text | None = None
-    """What its glossary takes typical phrases from"""
+    """The text from which its glossary takes typical phrases"""
     own_example: str | None = None
     _describing: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
     def description(self) -> str:
-        """What kind of model it is, in a few words."""
+        """A short description of the model."""
         if isinstance(self.parser, Parser):
             return f"{self.parser.model.described()}, {len(self.parser.vocabulary):,} words"
         members = len(self.parser.members) if isinstance(self.parser, Ensemble) else 0
@@ -46,11 +46,11 @@ class ServedModel:
 
     @cached_property
     def decoders(self) -> tuple[str, ...]:
-        """Those that the model supports."""
+        """The decoders that the model supports."""
         return self.parser.decoders()
 
     def glossary(self) -> Glossary:
-        """What its symbols stand for; made once, which takes seconds for large grammars."""
+        """The descriptions of its symbols, computed once, which takes seconds for large grammars."""
         with self._describing:
             return self._glossary
 
@@ -62,7 +62,7 @@ class ServedModel:
 
     @cached_property
     def example(self) -> str:
-        """A sentence to begin with: one whose words it knows, else one drawn from the grammar."""
+        """An example sentence: one whose words the model knows, else one drawn from the grammar."""
         if self.own_example is not None:
             return self.own_example
         for sentence in EXAMPLES:
@@ -78,12 +78,12 @@ class ServedModel:
             for parse in self.parser.generate(_DRAWS, max_length=_WORDS_OF_EXAMPLE.stop):
                 if len(parse) in _WORDS_OF_EXAMPLE:
                     yield " ".join(parse.words)
-        except RamifyError:  # not every model can be drawn from
+        except RamifyError:  # not all models can generate sentences
             return
 
 
 class ServedModels:
-    """All models of a server; requests that name no model get the first."""
+    """All models of a server; requests that name no model use the first."""
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         if not models:
@@ -98,7 +98,7 @@ class ServedModels:
         return iter(self.models.values())
 
     def find(self, name: str | None) -> ServedModel:
-        """The model of this name; without a name the first one."""
+        """The model of this name; without a name, the first one."""
         if name is None:
             return next(iter(self))
         if name not in self.models:
@@ -108,7 +108,7 @@ class ServedModels:
 
 
 def load_served_models(models: Sequence[str], device: str = "auto") -> ServedModels:
-    """Models by folder or NAME=FOLDER; without a name it is the folder's."""
+    """Models given by folder or NAME=FOLDER; the default name is that of the folder."""
     found: list[ServedModel] = []
     for text in models:
         name, path = split_name(text)

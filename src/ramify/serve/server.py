@@ -1,4 +1,4 @@
-"""A server from its start to its stop."""
+"""Starting and stopping a server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ramify.serve.limits import Limits
 from ramify.serve.served_models import ServedModels
 
 CONNECTIONS = 2_000
-"""Further ones are answered 503 at once"""
+"""Maximum number of connections; further ones get 503 immediately"""
 
 
 def trusted_hosts(host: str, names: Sequence[str]) -> list[str]:
-    """The names under which requests may come: those given, the host that is listened on, and on loopback its own."""
+    """Accepted host names: the given names, the address of the server and, on loopback, the names of loopback."""
     for name in names:
         if not name or without_port(name) != name or "*" in name or "/" in name:
             raise RamifyError(f"--name {name}: give a plain name such as parser.example.org, without port or scheme.")
@@ -38,7 +38,7 @@ def trusted_hosts(host: str, names: Sequence[str]) -> list[str]:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket on this address; refused in one sentence where that is not possible."""
+    """A socket on this address; a user error if this is not possible."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)
@@ -60,7 +60,7 @@ def serve(
     limits: Limits | None = None,
     on_start: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests that were accepted are answered first."""
+    """Serve until SIGTERM or Ctrl-C; accepted requests are answered first."""
     limits = limits or Limits()
     hosts = trusted_hosts(host, names)
     with closing(open_socket(host, port)) as bound:
@@ -69,23 +69,23 @@ def serve(
         shown = f"[{shown}]" if ":" in shown else shown
         address = f"http://{shown}:{bound.getsockname()[1]}/"
         server.on_start = lambda: on_start(address)
-        with suppress(Stopped):  # uvicorn has finished its work by then, and repeats the signal
+        with suppress(Stopped):  # uvicorn repeats the signal after it has finished its work
             server.run(sockets=[bound])
 
 
 class Server(uvicorn.Server):
-    """Says when it listens: from then on, a signal to stop is obeyed in good order."""
+    """Reports when it listens; from then on, a signal stops it in an orderly way."""
 
     on_start: Callable[[], None] = staticmethod(lambda: None)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         await super().startup(sockets)
         self.on_start()
 
 
 def make_server(served_models: ServedModels, hosts: Sequence[str], limits: Limits) -> Server:
-    """A server that is not started yet."""
+    """A server that is not yet started."""
     app, service = make_app(served_models, limits)
     config = uvicorn.Config(
         Guard(app, hosts, limits, service.metrics.on_answer),

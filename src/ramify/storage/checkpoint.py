@@ -1,4 +1,4 @@
-"""The state of a run in the middle of its training, from which it can continue as if it had never stopped."""
+"""The state of an unfinished run, from which it continues as if it had not been interrupted."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from ramify.storage.tensors import load_tensors, save_tensors, shapes_of
 
 @dataclass
 class Position:
-    """How far a run has come. The order of its sentences follows from seed and epoch, so no more is needed."""
+    """The position of a run. The order of its sentences follows from seed and epoch."""
 
     epoch: int = 1
-    """The epoch under way, from 1"""
+    """The current epoch, counted from 1"""
     batches: int = 0
-    """Its batches that are done; sums over them follow"""
+    """Number of its finished batches; the next fields are sums over these"""
     sentences: int = 0
     log_probability: float = 0.0
     words: int = 0
-    """Each sentence with one more for its end, as perplexity counts"""
+    """Words and sentence ends, as counted for perplexity"""
     seconds: float = 0.0
     records: list[dict[str, Any]] = field(default_factory=list)
     """The metrics of every finished epoch"""
 
     def next_epoch(self) -> Position:
-        """The beginning of the epoch after this one."""
+        """The beginning of the next epoch."""
         return Position(epoch=self.epoch + 1, records=self.records)
 
 
 def save_checkpoint(folder: Path, grammar: Model, optimizer: Learner, position: Position) -> None:
-    """Parameters, optimizer and position in one file, so that they cannot disagree."""
+    """Save parameters, optimizer and position in one file, so that they are always consistent."""
     save_tensors(folder / CHECKPOINT, _tensors(grammar, optimizer), asdict(position))
 
 
 def load_checkpoint(folder: Path, grammar: Model, optimizer: Learner) -> Position:
-    """Bring grammar and optimizer to where the checkpoint is; without one they stay at the beginning."""
+    """Restore grammar and optimizer from the checkpoint; without one, they do not change."""
     if not (folder / CHECKPOINT).exists():
         return Position()
     path = checked_file(folder, CHECKPOINT)

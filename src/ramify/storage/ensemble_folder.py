@@ -31,7 +31,7 @@ class StoredMember:
     name: str
     weight: float
     save: Callable[[Path], None]
-    """Leaves the model in a folder"""
+    """Writes the model to a folder"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class FoundMember:
 
 
 def save_ensemble(folder: Path, members: Sequence[StoredMember], word_rule: WordRule | None) -> None:
-    """Write a new folder, which appears when it is whole; one that is there must be empty."""
+    """Write a new folder, which appears when it is complete; an existing folder must be empty."""
     if folder.exists() and (not folder.is_dir() or folder_contents(folder, ())):
         raise RamifyError(f"{folder}: this folder is not empty; give another one for the ensemble.")
     folder = folder.absolute()
@@ -77,11 +77,11 @@ def save_ensemble(folder: Path, members: Sequence[StoredMember], word_rule: Word
     except OSError as error:
         raise RamifyError(f"{folder}: cannot be written ({error.strerror}); free some disk space.") from error
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)  # this call made it; it is gone if all went well
+        shutil.rmtree(unfinished, ignore_errors=True)  # created by this call; it no longer exists after a success
 
 
 def is_ensemble(folder: Path) -> bool:
-    """Whether the folder holds an ensemble, whole or not."""
+    """Whether the folder contains an ensemble, complete or not."""
     try:
         config = json.loads((folder / CONFIG).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -123,7 +123,7 @@ def _member(folder: Path, path: Path, record: Any) -> FoundMember:
 
 
 def checksum_of(path: str | Path) -> str:
-    """sha256 of what makes a model folder, an ensemble or a file parse as it does."""
+    """sha256 of everything that determines how a model folder, an ensemble or a file parses."""
     path = Path(path)
     if path.is_file() or not is_ensemble(path):
         return checksum(path)

@@ -19,32 +19,32 @@ _MAX_TRIES = 100
 
 
 def partial_path(out: Path) -> Path:
-    """The file next to `out` that is locked while `out` is prepared, and in which `parse` collects its lines."""
+    """The file next to `out` that is locked while `out` is being written, and to which `parse` writes its lines."""
     return out.with_name(f"{out.name}.partial")
 
 
 def is_unfinished(path: Path, names: Container[str]) -> bool:
-    """Whether `path` was left by a process that was killed while it wrote a file with one of these names."""
+    """Whether `path` is an unfinished file with one of these names, left by a process that was killed."""
     found = _UNFINISHED.fullmatch(path.name)
     return found is not None and found["name"] in names
 
 
 def folder_contents(folder: Path, names: Container[str]) -> set[str]:
-    """What a folder holds, except its lock and what killed processes left of files with these names."""
+    """The content of a folder, except its lock and unfinished files of killed processes with these names."""
     if not folder.is_dir():
         return set()
     return {path.name for path in folder.iterdir() if path.name != LOCK and not is_unfinished(path, names)}
 
 
 def remove_unfinished(folder: Path, names: Container[str]) -> None:
-    """Remove unfinished files of these names that killed processes left; only for the process that holds the lock."""
+    """Remove unfinished files of killed processes with these names; only for the process that holds the lock."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if is_unfinished(path, names) and path.is_file() and not path.is_symlink():
             path.unlink(missing_ok=True)
 
 
 def check_writable(path: Path) -> None:
-    """Refuse, before the work is done, a file that could not be written into its folder."""
+    """Refuse a file that cannot be written to its folder, before the work begins."""
     if not path.parent.is_dir():
         raise RamifyError(f"{path}: the folder {path.parent} does not exist; create it first.")
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -52,9 +52,9 @@ def check_writable(path: Path) -> None:
 
 
 def output_path(out: Path, overwrite: bool) -> Path:
-    """Where to write `out`, checked before the work: a link stays, and its target is written.
+    """The file to write for `out`, checked before the work begins: a link stays, and its target is written.
 
-    Refused is what could not be written or, without `overwrite`, would replace something.
+    A path that cannot be written is refused, and so is an existing file unless `overwrite`.
     """
     if out == Path("-"):
         raise RamifyError("-: --out needs the name of a file; to print to standard output, leave out --out.")
@@ -73,21 +73,21 @@ def output_path(out: Path, overwrite: bool) -> Path:
 
 @contextmanager
 def locked_output(out: Path, overwrite: bool) -> Iterator[Path]:
-    """`output_path`, with other processes that would write the same file kept away."""
+    """`output_path` under a lock that keeps other processes from writing the same file."""
     place = output_path(out, overwrite)
     with locked_file(partial_path(place), out):
         yield output_path(out, overwrite)  # once more, because another process may have finished it meanwhile
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The whole new content or, if anything fails or the machine stops, what was there before."""
+    """Write the file; if anything fails or the machine stops, its earlier content stays."""
     with atomic_file(path) as handle:
         handle.write(data)
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write into, which becomes `path` when this context ends; if anything fails, nothing is left of it."""
+    """A temporary file that becomes `path` when this context ends, and is removed if anything fails."""
     temporary = None
     try:
         temporary, descriptor = _new_file_beside(path)
@@ -110,7 +110,7 @@ def _new_file_beside(path: Path) -> tuple[Path, int]:
     for tries_left in reversed(range(_MAX_TRIES)):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:
-            # Unlike tempfile.mkstemp with the permissions of any other file.
+            # Unlike tempfile.mkstemp, with the usual permissions of a new file.
             return temporary, os.open(
                 temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666
             )

@@ -1,4 +1,4 @@
-"""Lines as bytes and as gzip: a member for each group, so that a file that was cut short can be resumed after one."""
+"""Lines as bytes and as gzip, with a member for each group, after which an unfinished file can be resumed."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ramify.corpus.streaming import WINDOW
 
 _CHUNK = 1 << 20
 _WITH_GZIP_HEADER = 31
-"""For zlib: the largest window, and the header and trailer of gzip"""
+"""`wbits` of zlib: the largest window, and the header and trailer of gzip"""
 
 
 def encoded_line(line: str) -> bytes:
-    """With its line end, in UTF-8 wherever it goes; a file's name that is not UTF-8 is escaped."""
+    """A line with its line end in UTF-8; file names that are not UTF-8 are escaped."""
     return line.encode("utf-8", "backslashreplace") + b"\n"
 
 
 class GzipGroups:
-    """Writes each group of `size` lines as one member of a gzip file, the same bytes at any time."""
+    """Writes each group of `size` lines as one member of a gzip file, without time stamps."""
 
     def __init__(self, handle: BinaryIO, size: int = WINDOW) -> None:
         self._handle, self._size = handle, size
@@ -35,14 +35,14 @@ class GzipGroups:
             self.flush()
 
     def flush(self) -> None:
-        """End the group; no file is without a member, because an empty one is not gzip."""
+        """End the group; a file has at least one member, because an empty file is not valid gzip."""
         if self._lines or not self._handle.tell():
             self._handle.write(gzip.compress(self._group.getvalue(), mtime=0))
         self._lines, self._group = 0, io.BytesIO()
 
 
 def whole_members(handle: BinaryIO, size: int) -> tuple[int, int]:
-    """The lines of the complete members of `size` lines that a file begins with, and where they end."""
+    """The lines of the complete members of `size` lines at the beginning of a file, and where they end."""
     lines = end = 0
     pending = b""
     while True:

@@ -1,7 +1,7 @@
-"""One writer per folder or file, by a lock that the operating system releases however its process ends.
+"""One writer per folder or file, with a lock that the operating system releases when the process ends.
 
-Not the library filelock: it unlocks what other processes inherited, falls back to locks that outlive their process,
-and has no public way to pass a lock on.
+We do not use the library filelock: it unlocks locks that other processes inherited, falls back to locks that outlive
+their process, and has no public way to pass on a lock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ except ImportError:  # not POSIX
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
-"""In a folder that is locked"""
+"""The lock file in a locked folder"""
 _PAUSE = 0.1
 _MAX_TRIES = 100
 _UNSUPPORTED = frozenset([errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK])
@@ -31,11 +31,11 @@ _UNSUPPORTED = frozenset([errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.E
 
 @contextmanager
 def locked_folder(folder: Path, patience: float = 0.0) -> Iterator[int]:
-    """Make the folder if it is missing and keep other writers out; returns the file descriptor of the lock.
+    """Create the folder if it is missing and exclude other writers; returns the file descriptor of the lock.
 
-    Processes that inherit the descriptor hold the lock too: as long as one of them lives, nobody else writes here. A
-    folder that is still empty at the end is removed if it was made here and nobody waits for it. `patience` is in
-    seconds.
+    Processes that inherit the descriptor hold the lock too: as long as one of them lives, no other process writes here.
+    A folder that is still empty at the end is removed if this call created it and no process waits for it. `patience`
+    is in seconds.
     """
     made: list[Path] = []
 
@@ -58,7 +58,7 @@ def locked_folder(folder: Path, patience: float = 0.0) -> Iterator[int]:
 
 
 def check_unlocked(folder: Path) -> None:
-    """Refuse a folder that another process has locked, and change nothing in it."""
+    """Refuse a folder that another process has locked, without changing it."""
     if fcntl is None:
         return
     try:
@@ -67,7 +67,7 @@ def check_unlocked(folder: Path) -> None:
     except BlockingIOError:
         raise _in_use(folder) from None
     except OSError:
-        pass  # a later write reports what is wrong
+        pass  # a later write reports the error
 
 
 def _in_use(out: Path) -> RamifyError:
@@ -76,9 +76,9 @@ def _in_use(out: Path) -> RamifyError:
 
 @contextmanager
 def locked_file(path: Path, out: Path) -> Iterator[int]:
-    """Open `path`, in which `out` is prepared, and keep other writers of `out` away; returns the file descriptor.
+    """Open `path`, the unfinished `out`, and exclude other writers of `out`; returns the file descriptor.
 
-    The file is made if it is missing, and removed at the end if it is empty.
+    The file is created if it is missing, and removed at the end if it is empty.
     """
     with _locked(path, out, 0.0, lambda: None) as descriptor:
         yield descriptor
@@ -90,7 +90,7 @@ def _locked(path: Path, out: Path, patience: float, make: Callable[[], None]) ->
     try:
         yield descriptor
     finally:
-        # Removed while it is locked: who opened it meanwhile finds that the path names another file, and tries again.
+        # Removed while locked: a process that has opened it in the meantime finds another file, and tries again.
         with suppress(OSError):
             if _names(path, descriptor) and not os.fstat(descriptor).st_size:
                 path.unlink()
@@ -103,7 +103,7 @@ def _acquired(path: Path, out: Path, patience: float, make: Callable[[], None]) 
         make()
         try:
             descriptor = _opened(path, out)
-        except FileNotFoundError:  # another process removed the folder that it had made
+        except FileNotFoundError:  # another process removed the folder that it had created
             continue
         try:
             free = _take(descriptor, out)
@@ -140,7 +140,7 @@ def _opened(path: Path, out: Path) -> int:
 
 
 def _take(descriptor: int, out: Path) -> bool:
-    """Lock the open file; False if another process has it."""
+    """Lock the open file; False if another process holds the lock."""
     try:
         if fcntl is None:
             raise OSError(errno.ENOSYS, "this system has no file locks")
@@ -159,7 +159,7 @@ def _take(descriptor: int, out: Path) -> bool:
 
 
 def _names(path: Path, descriptor: int) -> bool:
-    """Whether the path still names the open file: another process may have removed, replaced or renamed it."""
+    """Whether the path still refers to the open file: another process may have removed, replaced or renamed it."""
     try:
         found, held = path.stat(follow_symlinks=False), os.fstat(descriptor)
     except FileNotFoundError:

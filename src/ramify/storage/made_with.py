@@ -1,4 +1,4 @@
-"""What a result depends on, saved next to it until it is finished, so that only the same command resumes it."""
+"""A record of the model and the options of an unfinished result, saved next to it, so that only they can resume it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_made_with(about: Path, unfinished: Path) -> dict[str, Any]:
 
 
 def check_made_with(then: Mapping[str, Any], now: Mapping[str, Any], unfinished: Path) -> None:
-    """Refuse to resume with something else."""
+    """Refuse to resume with another model or other options."""
     for name, value in now.items():
         if then.get(name) != value:
             raise RamifyError(

@@ -1,4 +1,4 @@
-"""The model card: what a reader of the model folder needs to know."""
+"""The model card, README.md of a model folder."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def write_card(folder: Path, record: dict[str, Any]) -> None:
         facts["Dev S-F1 of the last epoch (not used in training)"] = f"{record['dev_f1']:.1f}"
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     text = (
-        f"# A model trained with ramify\n\nNo tree was used to train it.\n\n| | |\n|---|---|\n{rows}\n\n"
-        "Parse with it:\n\n```\necho 'the words of a sentence' | ramify parse -m FOLDER\n```\n\n"
-        f"`config.json` holds every setting{', `metrics.jsonl` one line an epoch' if record else ''}.\n"
+        f"# A model trained with ramify\n\nIt was trained without trees.\n\n| | |\n|---|---|\n{rows}\n\n"
+        "To parse with it:\n\n```\necho 'the words of a sentence' | ramify parse -m FOLDER\n```\n\n"
+        f"`config.json` contains all settings{', `metrics.jsonl` one line per epoch' if record else ''}.\n"
     )
     write_atomically(folder / CARD, text.encode())
 

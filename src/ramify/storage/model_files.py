@@ -1,7 +1,6 @@
-"""The files of a model folder, looked at without torch: their names, how large they may be, what the config may say.
+"""Checks the files of a model folder without torch: names, sizes, and the content of the config.
 
-A folder may come from someone else: its files are checked before they are used, and before memory is allocated for
-them.
+A folder may come from someone else, so its files are checked before they are used and before memory is allocated.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from ramify.models import FAMILIES
 FORMAT = 2
 LARGEST_SIZE = 10_000_000
 MAX_WORDS = 1_000_001
-"""As many as a training takes, and `<unk>`"""
+"""The largest vocabulary of a training run, and `<unk>`"""
 VOCABULARY, WEIGHTS, SPLITTER, SPELLING = "vocab.txt", "model.safetensors", "splitter.json", "spelling.json"
 METRICS, CARD, CHECKPOINT, FOCUS = "metrics.jsonl", "README.md", "checkpoint.safetensors", "focus.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS, SPLITTER, SPELLING, METRICS, CARD, CHECKPOINT, FOCUS)
 LARGEST_FILES = {CONFIG: 1 << 20, SPLITTER: 1 << 27, SPELLING: 1 << 26, METRICS: 1 << 26}
-"""Bytes; read as JSON, a file takes up to ten times its size in memory"""
+"""In bytes; a file read as JSON takes up to ten times its size in memory"""
 LARGEST_HEADER = 1 << 20
 WORDS_CHECKSUM = "vocabulary"
-"""Kept with the weights: which row belongs to which word"""
+"""Stored with the weights: the checksum of the vocabulary, which assigns rows to words"""
 LEARNT_FROM_TEXT = "text"
-"""Stands for the rule for words where there were no trees"""
+"""Replaces the rule for words if there were no trees"""
 BRANCHING = "branching"
 COMPRESSED = "compressed_from"
-"""Where the config of a compressed model names the first one"""
+"""The entry in the config of a compressed model that names the original"""
 _SMALL = 1 << 16
 
 
 def checked_file(folder: Path, name: str, largest: int | None = None) -> Path:
-    """A file of the folder; refused if it is missing, not a plain file, too large, or leads out of the folder."""
+    """A file of the folder; an error if it is missing, not a regular file, too large, or a link out of the folder."""
     path = folder / name
     if not path.exists():
         if name == CONFIG:
@@ -62,7 +61,7 @@ def checked_file(folder: Path, name: str, largest: int | None = None) -> Path:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """config.json, its names and sizes looked at before anything is built from them."""
+    """config.json, with names and sizes checked before a model is built from them."""
     path = checked_file(folder, CONFIG)
     config = read_json(path)
     if not isinstance(config, dict) or config.get("format") is True or config.get("format") != FORMAT:
@@ -92,7 +91,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def branching_in(record: Mapping[str, Any]) -> float:
-    """The bonus in parsing that the record of a model has, for spans at one end of the sentence; 0 if it has none."""
+    """The branching bonus in the config of a model; 0 if it has none."""
     bonus = record.get(BRANCHING, 0.0)
     if type(bonus) is not float or not math.isfinite(bonus):
         raise RamifyError(f"{BRANCHING} is {str(bonus)[:40]!r}, but must be a finite number; get another copy.")
@@ -100,10 +99,10 @@ def branching_in(record: Mapping[str, Any]) -> float:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a file that may come from a stranger."""
+    """The content of an untrusted file."""
     try:
         data = path.read_bytes()
-        # Empty lists and tables take twenty times as much memory as bytes; our files hold few.
+        # Empty lists and tables take twenty times as much memory as their bytes; our files contain few.
         if len(data) > _SMALL and data.count(b"[") + data.count(b"{") > len(data) // 16:
             raise ValueError("too many brackets")
         return json.loads(data)
@@ -112,7 +111,7 @@ def read_json(path: Path) -> Any:
 
 
 def holds_model(folder: Path) -> bool:
-    """Whether ramify wrote the config, in any version: other tools have files of the same names."""
+    """Whether any version of ramify wrote the config: other tools use the same file names."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -121,7 +120,7 @@ def holds_model(folder: Path) -> bool:
 
 
 def checksum(folder: str | Path) -> str:
-    """sha256 of what makes a model folder, or a file of rules, parse as it does."""
+    """sha256 of everything that determines how a model folder, or a file of rules, parses."""
     folder = Path(folder)
     digest = hashlib.sha256()
     names = [CONFIG, VOCABULARY, WEIGHTS, *([SPLITTER] if (folder / SPLITTER).exists() else [])]

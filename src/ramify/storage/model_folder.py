@@ -1,4 +1,4 @@
-"""Loading and saving a model folder: config.json, vocab.txt, model.safetensors, metrics.jsonl and a card to read."""
+"""Loading and saving a model folder: config.json, vocab.txt, model.safetensors, metrics.jsonl and the model card."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from ramify.storage.tensors import exact_half, load_tensors, save_tensors, shape
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model with all that belongs to it."""
+    """A model with its vocabulary, text rules and config."""
 
     model: Model
     vocabulary: Vocabulary
@@ -51,13 +51,13 @@ class StoredModel:
     """Which leaves of trees are words; None for a model that was learnt from text"""
     text_rules: TextRules
     spelling: Spelling | None
-    """None for models of versions that had none"""
+    """None for models of versions without a spelling model"""
     branching: float = 0.0
-    """Its bonus in parsing for spans at one end of the sentence"""
+    """Its branching bonus"""
 
 
 def load_model(folder: Path, device: torch.device) -> StoredModel:
-    """What is in a model folder."""
+    """Load a model folder."""
     config = read_config(folder)
     rules = _text_rules(folder, config)
     words = config["grammar"]["words"]
@@ -69,7 +69,7 @@ def load_model(folder: Path, device: torch.device) -> StoredModel:
         )
     model = empty_model(folder, config)
     weights, facts = load_tensors(checked_file(folder, WEIGHTS), shapes_of(model.state_dict()), LARGEST_HEADER)
-    # Older models have no checksum of their words.
+    # Older models have no checksum of the vocabulary.
     if facts.get(WORDS_CHECKSUM, vocabulary.checksum) != vocabulary.checksum:
         raise RamifyError(
             f"{folder / VOCABULARY}: its checksum does not match {WEIGHTS}, so it was changed or belongs to another "
@@ -86,31 +86,31 @@ def load_model(folder: Path, device: torch.device) -> StoredModel:
 
 
 def write_description(folder: Path, description: dict[str, Any], stored: StoredModel) -> None:
-    """Everything but the weights: config, vocabulary, spelling, splitter."""
+    """Everything except the weights: config, vocabulary, spelling, splitter."""
     write_json(folder / CONFIG, description)
     stored.vocabulary.save(folder / VOCABULARY)
     if stored.spelling is not None:
         stored.spelling.save(folder / SPELLING)
     if stored.text_rules.splitter is not None:
         write_json(folder / SPLITTER, stored.text_rules.splitter.as_record())
-        checked_file(folder, SPLITTER)  # refused now if it is too large to be loaded later
+        checked_file(folder, SPLITTER)  # fails now if it is too large to be loaded later
 
 
 def write_weights(folder: Path, stored: StoredModel) -> None:
-    """The parameters, with checksums of them and of the files beside them that decide what they mean."""
+    """Save the parameters, with checksums of them and of the files that determine their meaning."""
     facts = {WORDS_CHECKSUM: stored.vocabulary.checksum, CONFIG: _config_checksum(read_config(folder))}
     if stored.spelling is not None:
         facts[SPELLING] = _file_checksum(folder / SPELLING)
     weights = stored.model.state_dict()
-    if isinstance(stored.model, TDPCFG):  # which a compressed grammar is
+    if isinstance(stored.model, TDPCFG):  # possibly a compressed grammar
         weights = {name: exact_half(tensor) for name, tensor in weights.items()}
     save_tensors(folder / WEIGHTS, weights, facts)
 
 
 def _config_checksum(config: dict[str, Any]) -> str:
-    """sha256 of what the config says about the model and its text; settings and data are only recorded."""
+    """sha256 of the parts of the config about the model and its text; settings and data are only recorded."""
     deciding = {name: config.get(name) for name in ("model", "grammar", "words", "text")}
-    if BRANCHING in config:  # which older models do not have
+    if BRANCHING in config:  # older models do not have it
         deciding[BRANCHING] = config[BRANCHING]
     return hashlib.sha256(json.dumps(deciding, sort_keys=True).encode()).hexdigest()
 
@@ -121,7 +121,7 @@ def _file_checksum(path: Path) -> str:
 
 
 def save_model(folder: Path, description: dict[str, Any], stored: StoredModel, overwrite: bool) -> None:
-    """A whole model folder; a model that is there already is replaced only if `overwrite`, and other files stay."""
+    """Save a complete model folder; an existing model is replaced only if `overwrite`, and other files stay."""
     with locked_folder(folder):
         inside = folder_contents(folder, FILES)
         if inside and not (overwrite and holds_model(folder)):
@@ -136,7 +136,7 @@ def save_model(folder: Path, description: dict[str, Any], stored: StoredModel, o
         kept = {CONFIG, VOCABULARY, WEIGHTS}
         kept |= {SPELLING} if stored.spelling is not None else set()
         kept |= {SPLITTER} if stored.text_rules.splitter is not None else set()
-        for name in set(FILES) - kept:  # of the model that was there before
+        for name in set(FILES) - kept:  # files of the replaced model
             (folder / name).unlink(missing_ok=True)
 
 
@@ -146,7 +146,7 @@ def empty_model(folder: Path, config: dict[str, Any]) -> Model:
     try:
         with only_shapes():
             model = FAMILIES[config["model"]](**config["grammar"])
-    except Exception as error:  # whatever a family, which may come from outside, makes of a strange config
+    except Exception as error:  # a family from outside may raise anything for a strange config
         raise RamifyError(
             f"{path}: does not describe a model that this version knows ({error}); get a complete copy of the folder."
         ) from error

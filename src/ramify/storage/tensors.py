@@ -1,4 +1,4 @@
-"""Named tensors in a file with a checksum; a file that is damaged or has other shapes is refused."""
+"""Named tensors in a file with a checksum; damaged files and unexpected shapes are errors."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ramify.storage.files import write_atomically
 
 METADATA_KEY = "ramify"
 LARGEST_HEADER = 100_000_000
-"""The limit of the format; checkpoints keep the metrics of every epoch there"""
+"""The limit of the format; checkpoints store the metrics of every epoch in the header"""
 LARGEST_HOLE = 1 << 24
-"""Bytes; smaller files may be stored in any way"""
+"""In bytes; smaller files are not checked for holes"""
 STORED_TYPES = ("F32", "F16")
 """Types of numbers in a file, by the names of the format; F16 where it holds them exactly"""
 Shapes = Mapping[str, tuple[int, ...]]
@@ -38,10 +38,10 @@ def _checksum(tensors: Mapping[str, Tensor], facts: str) -> str:
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any] | None = None) -> None:
-    """Write tensors, and facts in terms of JSON, as safetensors."""
+    """Write tensors, and facts as JSON values, as safetensors."""
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     described = json.dumps(facts or {}, sort_keys=True)
-    # One entry, because several would be written in an order that changes from run to run.
+    # A single entry, because the order of several would change from run to run.
     seal = json.dumps({"facts": described, "sha256": _checksum(ready, described)})
     write_atomically(path, save(ready, {METADATA_KEY: seal}))
 
@@ -49,7 +49,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: dict[str, Any
 def load_tensors(
     path: Path, expected: Shapes, largest_header: int = LARGEST_HEADER
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save_tensors` wrote, as float32; names and shapes are compared with `expected` before memory is taken."""
+    """Load tensors as float32; names and shapes are compared with `expected` before memory is allocated."""
     _check_file(path, largest_header)
     _check_memory(path, expected)
     try:
@@ -83,7 +83,7 @@ def load_tensors(
 
 
 def _check_file(path: Path, largest_header: int) -> None:
-    """Refuse what only claims to hold much: a long description of the tensors, or a file that is mostly a hole."""
+    """Refuse files that only claim to be large: with a long header, or consisting mostly of holes."""
     try:
         with path.open("rb") as handle:
             header = int.from_bytes(handle.read(8), "little")
@@ -94,7 +94,7 @@ def _check_file(path: Path, largest_header: int) -> None:
         raise RamifyError(
             f"{path}: is damaged or not a safetensors file (its header would have {header:,} bytes); get another copy."
         )
-    on_disk = 512 * getattr(found, "st_blocks", 0)  # 0 where the file system does not say
+    on_disk = 512 * getattr(found, "st_blocks", 0)  # 0 if the file system does not report it
     if found.st_size > LARGEST_HOLE and 0 < on_disk < found.st_size // 16:
         raise RamifyError(
             f"{path}: should have {found.st_size:,} bytes, but only {on_disk:,} are on disk; get a complete copy "
@@ -113,11 +113,11 @@ def _check_memory(path: Path, expected: Shapes) -> None:
 
 
 def exact_half(tensor: Tensor) -> Tensor:
-    """The tensor as float16 where that changes no number, else as it is."""
+    """The tensor as float16 if that changes no number, otherwise unchanged."""
     half = tensor.half()
     return half if torch.equal(half.to(tensor.dtype), tensor) else tensor
 
 
 def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    """To compare a file with."""
+    """The checksum of a file's tensors and facts."""
     return {name: tuple(tensor.shape) for name, tensor in tensors.items()}

@@ -1,1 +1,1 @@
-"""Exact inference: distributions over the binary trees of a batch of sentences. Tensors in, tensors out."""
+"""Exact inference: distributions over the binary trees of a batch of sentences, from tensors to tensors."""

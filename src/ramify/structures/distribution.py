@@ -1,7 +1,7 @@
-"""What every distribution over trees offers: one vocabulary of methods for all kinds of grammars.
+"""The base class of all distributions over trees, with the same methods for all kinds of grammars.
 
-The names are those of SynJax and Torch-Struct. A kind of distribution is a frozen dataclass of tensors, one batch of
-sentences each; its engines (engines.py) compute `log_partition`, and everything that follows from it is written here.
+The methods are named as in SynJax and Torch-Struct. A kind of distribution is a frozen dataclass of tensors for a batch
+of sentences. Its engines (engines.py) compute `log_partition`; the methods that follow from it are defined here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ramify.structures.engines import choose_engine, run_each_sentence
 
 @dataclass(frozen=True)
 class Tree:
-    """One binary tree of a sentence of N words; symbols are given by their numbers."""
+    """One binary tree of a sentence of N words; symbols are numbers."""
 
     spans: NDArray[np.int32]
     """(N-1, 2) the spans of two words or more, in preorder"""
@@ -30,20 +30,20 @@ class Tree:
     tags: NDArray[np.int64] | None = None
     """(N,) the symbol over each word"""
     log_weight: float = 0.0
-    """Of the tree together with the words, span scores included"""
+    """Log-weight of the tree together with the words, including span scores"""
     heads: NDArray[np.int64] | None = None
-    """(N,) the word that each word depends on, counted from 1, or 0 for the root; None where trees have no heads"""
+    """(N,) the head of each word, counted from 1, or 0 for the root; None if trees have no heads"""
 
 
 @dataclass(frozen=True)
 class Marginals:
-    """What the words of each sentence say about its spans, and about its symbols where there are any.
+    """Posteriors of the spans of each sentence, and of its symbols if trees have labels.
 
     Fence posts i < j name the span of words i..j-1. Entries that are not a span of their sentence are zero.
     """
 
     log_partition: Tensor
-    """(B,); minus infinity where a sentence has no tree"""
+    """(B,); minus infinity for a sentence without a tree"""
     spans: Tensor
     """(B, N+1, N+1) posterior of each span being a constituent"""
     best_label: Tensor | None = None
@@ -59,7 +59,7 @@ class Marginals:
     for kinds without heads"""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Those that this kind of distribution has, by name."""
+        """The tensors that this kind of distribution has, by name."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: tensor for name, tensor in named.items() if tensor is not None}
 
@@ -90,16 +90,16 @@ class TreeDistribution(ABC):
         return len(self.lengths)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The log-potentials by name, span scores included where there are any; not the lengths."""
+        """The log-potentials by name, including span scores if there are any, without the lengths."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: tensor for name, tensor in named.items() if tensor is not None and name != "lengths"}
 
     def replace(self, **tensors: Tensor | None) -> Self:
-        """The same distribution with some of its tensors changed."""
+        """The same distribution with some tensors replaced."""
         return replace(self, **tensors)  # type: ignore[type-var]
 
     def with_span_scores(self, span_scores: Tensor | None) -> Self:
-        """The same trees with these scores (B, N+1, N+1) for their spans, instead of any there were."""
+        """The same trees with these scores (B, N+1, N+1) for their spans, replacing existing scores."""
         return self.replace(span_scores=span_scores)
 
     def forbid(self, spans: Tensor) -> Self:
@@ -108,14 +108,14 @@ class TreeDistribution(ABC):
         return self.with_span_scores(scores.masked_fill(spans.to(scores.device), -torch.inf))
 
     def scores(self) -> Tensor:
-        """(B, N+1, N+1) the span scores, zeros where there are none."""
+        """(B, N+1, N+1) the span scores; zeros if there are none."""
         if self.span_scores is not None:
             return self.span_scores
         like = next(iter(self.tensors().values()))
         return like.new_zeros(len(self), self.longest + 1, self.longest + 1)
 
     def check_shapes(self, B: int, shapes: dict[str, tuple[int, ...]]) -> None:
-        """Refuse tensors of other shapes than these, and lengths that the word positions of B sentences cannot have."""
+        """Refuse tensors of other shapes, and lengths that do not fit the word positions of B sentences."""
         N = self.longest
         expected = shapes | {"lengths": (B,)}
         if self.span_scores is not None:
@@ -128,7 +128,7 @@ class TreeDistribution(ABC):
             raise ValueError(f"lengths must lie between 1 and {N}, the number of word positions")
 
     def may_have_trees(self) -> Tensor:
-        """(B,) False for sentences that are known to have no tree, so that log space need not look for one."""
+        """(B,) False for sentences that are known to have no tree, which need no computation in log space."""
         return torch.ones(len(self), dtype=torch.bool, device=self.lengths.device)
 
     def to(self, place: torch.dtype | torch.device | str) -> Self:
@@ -137,7 +137,7 @@ class TreeDistribution(ABC):
         return self.replace(**moved, lengths=self.lengths.to(next(iter(moved.values())).device))
 
     def select(self, chosen: Tensor | slice | Sequence[int]) -> Self:
-        """Some of the sentences, by a mask, a slice or their places."""
+        """Some of the sentences, given by a mask, a slice or their places."""
         every = {**self.tensors(), "lengths": self.lengths}
         return self.replace(**{name: every[name][chosen] for name in self.batched & every.keys()})
 
@@ -148,7 +148,7 @@ class TreeDistribution(ABC):
     def log_partition(self, engine: str = "auto") -> Tensor:
         """(B,) the logarithm of the sum of the weights of all trees, differentiable in every tensor.
 
-        `engine` names one of those registered for this kind; `auto` takes the fastest that can run here.
+        `engine` is the name of a registered engine; `auto` takes the fastest that can run here.
         """
         chosen = choose_engine(self, engine)
         if chosen.one_at_a_time(self):
@@ -156,7 +156,7 @@ class TreeDistribution(ABC):
         return chosen.log_partition(self)
 
     def marginals(self, engine: str = "auto") -> Marginals:
-        """The posteriors of spans and, where trees have labels, the best label of each span and tag of each word."""
+        """The posteriors of spans and, if trees have labels, the best label of each span and tag of each word."""
         chosen = choose_engine(self, engine)
         compute: Callable[[Any], Marginals] = chosen.marginals or (lambda d: _marginals_by_autograd(d, engine))
         if not chosen.one_at_a_time(self):
@@ -165,21 +165,21 @@ class TreeDistribution(ABC):
         return Marginals(**{name: torch.cat([part[name] for part in parts]) for name in parts[0]})
 
     def argmax(self) -> list[Tree | None]:
-        """The heaviest tree of each sentence; None where it has no tree."""
+        """The tree with the largest weight of each sentence; None if it has no tree."""
         return [trees[0] if trees else None for trees in self.top_k(1)]
 
     def top_k(self, k: int) -> list[list[Tree]]:  # noqa: ARG002
-        """The k heaviest trees of each sentence, best first; fewer where there are fewer."""
+        """The k trees with the largest weights of each sentence, best first, or all if it has fewer."""
         raise ValueError(f"{type(self).__name__} does not offer its k best trees")
 
     def sample(self, generators: Sequence[np.random.Generator]) -> list[Tree | None]:  # noqa: ARG002
-        """A tree of each sentence, drawn from its posterior with its own generator; None where it has no tree."""
+        """A tree of each sentence, drawn from its posterior with a separate generator; None if it has no tree."""
         raise ValueError(f"{type(self).__name__} does not offer samples")
 
     @torch.enable_grad()
     def entropy(self, engine: str = "auto") -> Tensor:
-        """(B,) the entropy of each sentence's posterior over derivations, in nats, without gradients; zero where it has
-        none.
+        """(B,) the entropy of each sentence's posterior over derivations, in nats, without gradients; zero without
+        derivations.
 
         H = log Z - E[log weight]. The expectation is the sum over potentials of their expected counts, which are
         gradients of log Z, times the potentials themselves.
@@ -203,7 +203,7 @@ class TreeDistribution(ABC):
     def log_prob(self, trees: Sequence[Tree], engine: str = "auto") -> Tensor:
         """(B,) the log posterior probability of a given tree for each sentence, differentiable.
 
-        Of a complete binary bracketing without labels, that of all trees with its spans.
+        For a complete binary bracketing without labels, it is that of all trees with these spans.
         """
         if len(trees) != len(self):
             raise ValueError(f"there are {len(trees)} trees for {len(self)} sentences")
@@ -220,7 +220,7 @@ class TreeDistribution(ABC):
         raise ValueError(f"trees of {type(self).__name__} have no labels; give brackets alone")
 
     def _log_weight_of_brackets(self, tree: Tree, engine: str) -> Tensor:
-        """() of the only sentence: all trees with these spans."""
+        """() the log-weight of all trees of the only sentence with these spans."""
         return self.forbid(spans_not_in([tree.spans], self.longest)).log_partition(engine)[0]
 
 
@@ -235,7 +235,7 @@ def spans_not_in(trees: Sequence[NDArray[np.int32]], longest: int) -> Tensor:
 
 @torch.enable_grad()
 def _marginals_by_autograd(distribution: Any, engine: str) -> Marginals:
-    """Span posteriors as the gradient of log Z by the span scores: what every engine can do."""
+    """Span posteriors as the gradient of log Z by the span scores, which works with every engine."""
     detached = {name: tensor.detach() for name, tensor in distribution.tensors().items()}
     scores = distribution.scores().detach().requires_grad_()
     log_z = distribution.replace(**detached | {"span_scores": scores}).log_partition(engine)

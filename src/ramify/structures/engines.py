@@ -1,7 +1,7 @@
-"""Engines: several ways to the same numbers. Each registers by name for one kind of distribution.
+"""Engines compute the same numbers in different ways. Each registers by name for one kind of distribution.
 
-The contract is the same for all kinds, so nothing else needs to know which engines there are. The `reference` engine
-of a kind works in log space and judges the others; tests compare values and every gradient.
+The interface is the same for all kinds, so no other module depends on which engines exist. The `reference` engine of a
+kind works in log space, and tests compare the other engines with it: values and every gradient.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True)
 class Engine(Generic[Kind]):
-    """One way to compute with distributions of one kind."""
+    """An implementation of the computations for one kind of distribution."""
 
     log_partition: Callable[[Kind], Tensor]
-    """(B,), differentiable in every tensor of the distribution, span scores included"""
+    """(B,), differentiable in every tensor of the distribution, including span scores"""
     marginals: Callable[[Kind], Marginals] | None = None
-    """None where autograd shall derive the span posteriors from `log_partition`"""
+    """None if autograd computes the span posteriors from `log_partition`"""
     refusal: Callable[[Kind], str | None] = lambda _: None
-    """Why it cannot run with this device or dtype; None where it can"""
+    """The reason why it cannot run with this device or dtype; None if it can"""
     one_at_a_time: Callable[[Kind], bool] = lambda _: False
-    """Whether the sentences must be passed one by one, as where each has separate rules and the engine shares them"""
+    """Whether sentences must be passed one by one, for example because each has separate rules"""
     has_loops: bool = False
     """Whether it needs compiled loops, which a program can postpone for a few sentences"""
 
@@ -43,7 +43,7 @@ _ENGINES: dict[type, dict[str, Engine[Any]]] = {}
 
 
 def register_engine(kind: type[Kind], name: str, engine: Engine[Kind]) -> None:
-    """Make an engine known; `auto` takes the first one registered that does not refuse."""
+    """Register an engine; `auto` takes the first registered one that can run."""
     engines = _ENGINES.setdefault(kind, {})
     if name in engines or name == "auto":
         raise ValueError(f"{kind.__name__} already has an engine {name!r}")
@@ -51,14 +51,14 @@ def register_engine(kind: type[Kind], name: str, engine: Engine[Kind]) -> None:
 
 
 def engines_of(kind: type) -> dict[str, Engine[Any]]:
-    """By name, fastest first; those of the nearest base class that has any."""
+    """Engines by name, fastest first: those of the nearest base class that has any."""
     return next((_ENGINES[base] for base in kind.__mro__ if base in _ENGINES), {})
 
 
 def choose_engine(distribution: Kind, name: str) -> Engine[Kind]:
-    """By its name, or for `auto` the first that can run; a named engine that cannot run is an error.
+    """The engine of this name or, for `auto`, the first that can run; a named engine that cannot run is an error.
 
-    While loops are postponed, `auto` is the first without them; log space, which is slow, is not worth that.
+    While loops are postponed, `auto` is the first engine without loops, except the log-space engine, which is slow.
     """
     engines = engines_of(type(distribution))
     if not engines:

@@ -1,7 +1,7 @@
-"""The fast engines where they can be trusted, log space where their numbers underflowed.
+"""Uses the fast engines, and log space for sentences whose numbers underflowed.
 
-Scaled numbers vanish when they are about 1e38 times smaller than the largest of their vector. A sentence that loses all
-its derivations that way has log p(w) = -inf; one that loses some has posteriors that do not add up.
+Scaled numbers vanish if they are about 1e38 times smaller than the largest of their vector. A sentence that loses all
+its derivations in this way has log p(w) = -inf; one that loses some has posteriors that do not add up.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from ramify.structures.distribution import Marginals, TreeDistribution
 from ramify.structures.engines import REFERENCE
 
 TOLERANCE = 1e-4
-"""How far sums of posteriors may be off in sentences of up to 200 words, in longer ones in proportion. Rounding reached
-6e-6 on 200 words and 1.3e-5 on 400, whether the rules were random or trained; underflow is off by far more."""
+"""Tolerance for sums of posteriors in sentences of up to 200 words; in longer ones it grows in proportion. Rounding
+errors reached 6e-6 on 200 words and 1.3e-5 on 400, with random and trained rules; those of underflow are far larger."""
 SAFE_RANGE = 80.0
-"""Log-probabilities between -80 and 0 can be scaled to fit into float32 (smallest exp(-87)); products of rules wider
-than this may underflow in part. In random grammars this began at -200."""
+"""Log-probabilities between -80 and 0 can be scaled to fit into float32 (smallest exp(-87)); products of rules with a
+larger range may partly underflow. In random grammars this began at -200."""
 
 
 def reliable_marginals(distribution: TreeDistribution) -> tuple[Marginals, Tensor]:
-    """By the fast engine, and in log space in float64 where its numbers underflowed, wholly or in part.
+    """Marginals from the fast engine, or in log space in float64 if its numbers underflowed completely or partly.
 
     The mask (B,) says which sentences needed log space. No posterior is above 1; without a tree all are zero.
     """
@@ -41,9 +41,9 @@ def reliable_marginals(distribution: TreeDistribution) -> tuple[Marginals, Tenso
 
 
 def reliable_log_partition(distribution: TreeDistribution) -> tuple[Tensor, Tensor]:
-    """log Z (B,) in float64, and which sentences needed log space; without an outside pass where that is safe.
+    """log Z (B,) in float64, and which sentences needed log space; without an outside pass if that is safe.
 
-    Underflow in part leaves a log Z that is finite and too small; only posteriors show it.
+    After partial underflow, log Z is finite but too small; only posteriors show it.
     """
     tables = distribution.tensors().values()
     if any(bool(((table < -SAFE_RANGE) & (table > -torch.inf)).any()) for table in tables):
@@ -59,9 +59,9 @@ def reliable_log_partition(distribution: TreeDistribution) -> tuple[Tensor, Tens
 
 
 def _suspect(found: Marginals, lengths: Tensor) -> Tensor:
-    """(B,) sentences of N > 1 words without a tree, or whose posteriors cannot be right.
+    """(B,) sentences of N > 1 words without a tree, or with inconsistent posteriors.
 
-    Those of longer spans sum to N - 1, and none is above 1. Where words have posteriors too, each is 1.
+    The posteriors of longer spans sum to N - 1, and none is above 1. If words have posteriors, each is 1.
     """
     tolerance = TOLERANCE * (lengths / 200).clamp(min=1)
     errors = [

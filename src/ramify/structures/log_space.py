@@ -11,13 +11,13 @@ from torch import Tensor
 
 
 def log(x: Tensor) -> Tensor:
-    """log x with log 0 = -inf and gradient zero there, where autograd's own would be 0 * inf."""
+    """log x with log 0 = -inf and gradient zero there, where that of autograd would be 0 * inf."""
     positive = x > 0
     return torch.where(positive, torch.where(positive, x, 1).log(), -torch.inf)
 
 
 def _peak(x: Tensor, dim: int) -> Tensor:
-    """The maximum as a constant to shift by; 0 where everything is -inf."""
+    """The maximum as a constant to shift by; 0 if everything is -inf."""
     peak = x.detach().amax(dim, keepdim=True)
     return torch.where(peak.isinf(), torch.zeros_like(peak), peak)
 
@@ -47,7 +47,7 @@ def _range(x: Tensor, peak: Tensor) -> float:
 
 
 MAX_BLOCK = 2**22
-"""Numbers that `max_matmul` holds at a time."""
+"""Maximum size of the tables in `max_matmul`."""
 
 
 def max_matmul(x: Tensor, matrix: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ def max_matmul(x: Tensor, matrix: Tensor) -> Tensor:
 
 
 class Semiring(NamedTuple):
-    """How alternatives are combined, given as logarithms: by their sum or by the best of them."""
+    """The way to combine alternatives, given as logarithms: by their sum or by their maximum."""
 
     add: Callable[[Tensor, int], Tensor]
     matmul: Callable[[Tensor, Tensor], Tensor]

@@ -1,7 +1,7 @@
-"""What PCFGs have in common, whatever the shape of their rule tensor: symbols, words, labelled trees.
+"""The base classes of PCFGs, for any shape of the rule tensor: symbols, words, labelled trees.
 
-Two classes per shape of the rule tensor: `Rules` are the start and binary rules of a grammar; a `PCFG` is the same
-rules with the words of a batch, which makes it a distribution over the trees of its sentences.
+Each shape of the rule tensor has two classes: `Rules` are the start and binary rules of a grammar; a `PCFG` has these
+rules and the words of a batch, so it is a distribution over the trees of the sentences.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules(ABC):
-    """Start and binary rules as log-probabilities, shared by a batch or, each with a leading dimension B, one set per
-    sentence, as a compound grammar makes them.
+    """Start and binary rules as log-probabilities, shared by a batch or, as in a compound grammar, separate for each
+    sentence, with a leading dimension B.
 
-    Children are counted as the n nonterminals and then the p preterminals (m = n + p). Shapes are those of shared
+    Children are numbered as the n nonterminals and then the p preterminals (m = n + p). Shapes are those of shared
     rules.
     """
 
@@ -49,7 +49,7 @@ class Rules(ABC):
 
     @property
     def rank(self) -> int | None:
-        """The number of components of the rule tensor; None where it is dense."""
+        """The number of components of the rule tensor; None if it is dense."""
         return None
 
     @property
@@ -68,12 +68,12 @@ class Rules(ABC):
         return tuple(field.name for field in fields(cls) if field.name not in ("words", "lengths", "span_scores"))
 
     def rule_tables(self) -> dict[str, Tensor]:
-        """The tables that there are, by name."""
+        """The existing tables, by name."""
         named = {name: getattr(self, name) for name in self.rule_names()}
         return {name: table for name, table in named.items() if table is not None}
 
     def of_sentence(self, b: int) -> Self:
-        """The rules of one sentence, where each has separate ones."""
+        """The rules of one sentence, if each has separate rules."""
         tables = {name: getattr(self, name) for name in self.rule_names()}
         chosen: dict[str, Any] = {name: None if table is None else table[b] for name, table in tables.items()}
         return type(self)(**chosen)
@@ -88,14 +88,14 @@ class Rules(ABC):
 
     @abstractmethod
     def expected_children(self) -> Tensor:
-        """(n, m) how many of each symbol a nonterminal is expected to have as children, in float64."""
+        """(n, m) the expected number of children of each nonterminal with each symbol, in float64."""
 
     @torch.no_grad()
     def rule_cosine(self) -> float | None:
-        """The mean cosine between the rules p(children | A) of two nonterminals: 1 where all have the same rules.
+        """The mean cosine between the rules p(children | A) of two nonterminals: 1 if all have the same rules.
 
-        None where fewer than two nonterminals have rules. The cosines of all pairs sum to the square of a sum of unit
-        vectors, less one for each vector with itself.
+        None if fewer than two nonterminals have rules. The cosines of all pairs sum to the square of the sum of unit
+        vectors, minus one for each vector with itself.
         """
         total, count = torch.zeros_like(self.binary_of(0)), 0
         for parent in range(self.nonterminals):
@@ -110,8 +110,8 @@ class Rules(ABC):
     def strongest(self, parent: int, count: int = 10, weights: Tensor | None = None, block: int = 128) -> list[Rule]:
         """The most probable rules of one nonterminal, best first; rules without probability are left out.
 
-        With `weights` (m,) a rule counts as much as its probability times the weights of its two children. `block` is
-        how many children are looked at together.
+        With `weights` (m,), rules are ordered by their probability times the weights of their two children. `block` is
+        the number of children that are compared at a time.
         """
 
     @abstractmethod
@@ -120,25 +120,25 @@ class Rules(ABC):
 
     @abstractmethod
     def sums(self) -> dict[str, Tensor]:
-        """The totals of each family of probabilities; of a proper grammar all are one."""
+        """The sums of each set of probabilities; in a proper grammar all are one."""
 
     @abstractmethod
     def restricted_rules(self, nonterminals: Tensor, preterminals: Tensor) -> dict[str, Any]:
-        """The tables with these symbols alone, by their numbers, each distribution renormalised over what is left."""
+        """The tables with only these symbols, given by number; each distribution is renormalised."""
 
 
 class PCFG(Rules, TreeDistribution, ABC):
     """Rules with the words of a batch: a distribution over labelled trees. All tensors share dtype and device.
 
-    The words are the log-probabilities of the batch's own words under each preterminal, so nothing here is as large as
+    The words are the log-probabilities of the words of the batch under each preterminal, so no tensor is as large as
     the vocabulary.
     """
 
     words: Tensor
-    """(B, N, p) log p(T -> w); what stands after a sentence's end is ignored"""
+    """(B, N, p) log p(T -> w); entries after the end of a sentence are ignored"""
 
     def _check(self, shapes: dict[str, tuple[int, ...]]) -> None:
-        """Refuse tensors of other shapes than these, given for shared rules."""
+        """Refuse tensors of other shapes; the given ones are those of shared rules."""
         B = len(self.words)
         leading = (B,) if self.per_sentence else ()
         self.check_shapes(B, {name: (*leading, *shape) for name, shape in shapes.items()})
@@ -173,19 +173,19 @@ class PCFG(Rules, TreeDistribution, ABC):
         return self.words.masked_fill(beyond[..., None], -torch.inf)
 
     def may_have_trees(self) -> Tensor:
-        """(B,) sentences of which every word has a preterminal."""
+        """(B,) sentences in which every word has a preterminal."""
         beyond = torch.arange(self.longest, device=self.words.device) >= self.lengths.to(self.words.device)[:, None]
         return ((self.words.amax(-1) != -torch.inf) | beyond).all(1)
 
     def with_any_word(self, places: Tensor) -> Self:
-        """The weight of sentences with any word at some places (B, N): the words of a preterminal sum to one."""
+        """The distribution with any word at some places (B, N): the words of a preterminal sum to one."""
         return self.replace(words=self.words.masked_fill(places.to(self.words.device)[..., None], 0.0))
 
     def restrict(self, nonterminals: Tensor, preterminals: Tensor) -> Self:
-        """The distribution with these symbols alone, by their numbers, the rules renormalised over what is left.
+        """The distribution with only these symbols, given by number; rules are renormalised.
 
-        State dropout of Chiu and Rush (2020), which Yang et al. (2021) suggest for grammars that use few of their
-        symbols. Symbols that are left out cannot be reached, so they are cut from the tables.
+        This is the state dropout of Chiu and Rush (2020), which Yang et al. (2021) suggest for grammars that use few of
+        their symbols. Other symbols are unreachable, so they are removed from the tables.
         """
         kept = nonterminals.to(self.words.device), preterminals.to(self.words.device)
         return self.replace(**self.restricted_rules(*kept), words=self.words.index_select(-1, kept[1]))
@@ -214,20 +214,20 @@ class PCFG(Rules, TreeDistribution, ABC):
         """(k,) log p(A -> B C) of some rules of the only sentence of this batch, differentiable."""
 
     def argmax(self) -> list[Tree | None]:
-        """The most probable labelled tree of each sentence (Viterbi, CYK); None where it has no derivation."""
+        """The most probable labelled tree of each sentence (Viterbi, CYK); None if it has no derivation."""
         return [walk(alone.forest(BEST), heaviest) for alone in self._alone()]
 
     def top_k(self, k: int) -> list[list[Tree]]:
-        """The k most probable labelled trees of each sentence, best first; fewer where there are fewer."""
+        """The k most probable labelled trees of each sentence, best first, or all if it has fewer."""
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
         return [KBest(alone.forest(BEST), k).trees() for alone in self._alone()]
 
     def sample(self, generators: Sequence[np.random.Generator]) -> list[Tree | None]:
-        """A labelled tree of each sentence drawn from the posterior p(tree | words), with its own generator.
+        """A labelled tree of each sentence drawn from the posterior p(tree | words), with a separate generator.
 
-        Exact (Johnson, Griffiths and Goldwater 2007, sec. 4); of low-rank rules the rank components are drawn too, and
-        `log_weight` is that of tree and components together.
+        Exact (Johnson, Griffiths and Goldwater 2007, sec. 4). For low-rank rules, rank components are drawn too, and
+        `log_weight` is that of the tree together with its components.
         """
         if len(generators) != len(self):
             raise ValueError(f"there are {len(generators)} generators for {len(self)} sentences")
@@ -263,21 +263,21 @@ def rules_at(parent: int, probabilities: Tensor, places: Tensor, m: int) -> list
 
 
 def mean_cosine(square: float, vectors: int) -> float | None:
-    """Between two of some unit vectors, by the square of the length of their sum."""
+    """The mean cosine between pairs of unit vectors, from the squared length of their sum."""
     return None if vectors < 2 else min(1.0, max(-1.0, (square - vectors) / (vectors * (vectors - 1))))
 
 
 def cumulative(log_probabilities: Tensor) -> NDArray[np.float64]:
-    """Running totals of probabilities along the last dimension, to draw from."""
+    """Cumulative probabilities along the last dimension, to draw from."""
     return log_probabilities.double().exp().cumsum(-1).cpu().numpy()
 
 
 def draw(running: NDArray[np.float64], rng: np.random.Generator) -> int:
-    """An index with the probability that its running total adds."""
+    """An index drawn with its probability, given cumulative probabilities."""
     return int(np.searchsorted(running, rng.random() * running[-1], side="right"))
 
 
 def renormalised(log_probabilities: Tensor, *dims: int) -> Tensor:
-    """Summing to one over some dimensions; where nothing has any probability it stays so."""
+    """Normalise over some dimensions; if all probabilities are zero, they stay zero."""
     total = log_probabilities.logsumexp(dims, keepdim=True)
     return log_probabilities - torch.where(total == -torch.inf, 0, total)

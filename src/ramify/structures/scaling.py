@@ -1,6 +1,6 @@
-"""Numbers too small for a float: vectors whose largest entry is 1, each with the logarithm of its divisor.
+"""Scaled vectors for numbers that are too small for a float: the largest entry is 1; the log of the divisor is stored.
 
-An impossible span has scale minus infinity and so contributes exact zeros. Charts are indexed [batch, start,
+An impossible span has scale minus infinity and therefore contributes exact zeros. Charts are indexed [batch, start,
 width - 1]; all access patterns of inside and outside passes are strided views of them.
 """
 
@@ -16,19 +16,19 @@ Scaled = tuple[Tensor, Tensor]
 
 
 def scale_dtype(device: torch.device) -> torch.dtype:
-    """Log scales reach the thousands, where float32 keeps four digits: float64 wherever the device has it."""
+    """The dtype of log scales, which reach thousands, where float32 has four digits: float64 if the device has it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def normalise(vectors: Tensor, scale: Tensor) -> Scaled:
-    """Vectors with largest entry 1 (or all zero), and scales to match."""
+    """Vectors with largest entry 1 (or all zero), and the matching scales."""
     peak = vectors.amax(-1)
     divisor = torch.where(peak > 0, peak, 1)
     return vectors / divisor[..., None], scale + peak.to(scale.dtype).log()
 
 
 def empty_chart(B: int, N: int, size: int, like: Tensor, scale: Tensor) -> Scaled:
-    """A chart of impossible spans: zeros, not uninitialised memory, for unused entries are multiplied by zero."""
+    """A chart of impossible spans: zeros, not uninitialised memory, because unused entries are multiplied by zero."""
     return like.new_zeros(B, N, N, size), scale.new_full((B, N, N), -torch.inf)
 
 

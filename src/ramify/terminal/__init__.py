@@ -1,4 +1,4 @@
-"""What a person sees in the terminal: progress, tables, trees."""
+"""Terminal output: progress, tables, trees."""
 
 from ramify.terminal.characters import tree_format
 from ramify.terminal.progress import progress_counter, reading_progress

@@ -1,4 +1,4 @@
-"""Letters beyond ASCII, and what stands for them where standard output cannot show them."""
+"""Characters beyond ASCII, and their replacements if standard output cannot show them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LINES = "─│┌┐┬┴┼"
 
 
 def ascii_if_needed(text: str) -> str:
-    """Our own `text`, in ASCII if need be; not for the words of a user, which must stay what they are."""
+    """Our `text`, in ASCII if necessary; not for the words of a user, which must not change."""
     return text if _can_show(text) else text.translate(_ASCII)
 
 

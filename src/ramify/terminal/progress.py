@@ -1,4 +1,4 @@
-"""Bars and counters for work under way."""
+"""Progress bars and counters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def progress_counter(console: Console, what: str) -> Iterator[Callable[[], None]
 
 @contextmanager
 def reading_progress(console: Console, size: int | None, visible: bool) -> Iterator[Callable[[int], None]]:
-    """A bar over the bytes of a file, where its size is known and nothing else is printed to the terminal."""
+    """A progress bar over the bytes of a file, if its size is known and nothing else is printed to the terminal."""
     columns = (BarColumn(bar_width=24), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("left"))
     hidden = size is None or not visible or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:

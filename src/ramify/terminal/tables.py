@@ -26,13 +26,13 @@ from ramify.terminal.characters import ascii_if_needed
 
 
 def results_console() -> Console:
-    """Standard output; into a file or a pipe lines are as long as a table is wide."""
+    """Standard output; in a file or a pipe, lines are as long as a table is wide."""
     return Console(width=None if sys.stdout.isatty() else 1000, highlight=False, soft_wrap=True)
 
 
 def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
     """Systems below each other; all must share one signature, which the caller prints."""
-    table = _table(
+    table = plain_table(
         "system", "S-F1", "C-F1", ascii_if_needed("S-F1 ≤10"), ascii_if_needed("≤40"), "perplexity", "sentences"
     )
     if not are_comparable(result.coverage for result in evaluations if result.perplexity is not None):
@@ -53,7 +53,7 @@ def evaluation_table(evaluations: Sequence[Evaluation]) -> Table:
 
 def head_table(evaluations: Sequence[HeadEvaluation]) -> Table:
     """Systems below each other; all must share one signature, which the caller prints."""
-    table = _table("system", "directed", "undirected", "words", "sentences")
+    table = plain_table("system", "directed", "undirected", "words", "sentences")
     for result in evaluations:
         std = ascii_if_needed(f"±{result.directed_std:.2f}") if result.run_directed else ""
         scores = result.scores
@@ -63,9 +63,9 @@ def head_table(evaluations: Sequence[HeadEvaluation]) -> Table:
 
 
 def heads_by_length(evaluations: Sequence[HeadEvaluation]) -> Table:
-    """Directed accuracy of each system on sentences of each range of lengths."""
+    """Directed accuracy of each system for each range of sentence lengths."""
     names = [escape(result.system) for result in evaluations]
-    table = _table("words", "sentences", *names, title="Directed accuracy by length of sentence")
+    table = plain_table("words", "sentences", *names, title="Directed accuracy by length of sentence")
     for span, scores in evaluations[0].by_length.items():
         found = (f"{result.by_length[span].directed:.2f}" for result in evaluations)
         table.add_row(span, str(scores.sentences), *found)
@@ -73,7 +73,7 @@ def heads_by_length(evaluations: Sequence[HeadEvaluation]) -> Table:
 
 
 def coverage_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
-    """Of each system with a vocabulary: unknown words, other perplexities, and the signature of all perplexities."""
+    """For each system with a vocabulary: unknown words, other perplexities, and the signature of all perplexities."""
     for result in evaluations:
         if result.coverage is not None and not result.run_f1:
             found = result.coverage
@@ -82,7 +82,7 @@ def coverage_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
 
 
 def run_lines(evaluations: Sequence[Evaluation]) -> Iterator[str]:
-    """What a row for the mean of several runs has no place for."""
+    """Lines with figures that do not fit into a row for the mean of several runs."""
     for result in evaluations:
         if result.run_f1:
             best = result.best_by_dev_likelihood
@@ -98,7 +98,7 @@ def failure_lines(
     sentences: int,
     consequence: str = "They are scored as flat trees.",
 ) -> Iterator[str]:
-    """Which sentences have no parse, by their numbers in the treebank, and how many needed log space."""
+    """The sentences without a parse, by their numbers in the treebank, and the number that needed log space."""
     for result in systems:
         if result.failures:
             counts = {reason: len(numbers) for reason, numbers in result.failures.items()}
@@ -113,7 +113,7 @@ def agreement_table(agreement: Mapping[str, Any]) -> Table:
     """S-F1 between the members of an ensemble, their average, and left and right branching."""
     columns, f1 = agreement["columns"], agreement["sentence_f1"]
     title = f"S-F1 between the members, over {agreement['sentences']:,} sentences"
-    table = _table("", *map(escape, columns), title=title)
+    table = plain_table("", *map(escape, columns), title=title)
     for name in columns[: -len(BRANCHING)]:
         values = ("" if other == name else f"{value:.1f}" for other, value in zip(columns, f1[name], strict=True))
         table.add_row(escape(name), *values)
@@ -121,28 +121,28 @@ def agreement_table(agreement: Mapping[str, Any]) -> Table:
 
 
 def collapse_lines(collapsed: Mapping[str, str]) -> Iterator[str]:
-    """Members of an ensemble that should not vote."""
+    """The collapsed members of an ensemble."""
     for name, reason in collapsed.items():
         yield f"{name} may have collapsed: {reason}; consider averaging without it."
 
 
 def detail_tables(evaluations: Sequence[Evaluation]) -> Iterator[Table]:
-    """Both conventions; by length, by label; induced labels and tags, and calibration, where there are any."""
+    """Tables: both conventions; by length, by label; induced labels and tags, and calibration, if available."""
     names = [escape(result.system) for result in evaluations]
     first = evaluations[0]
-    pooled = _table("system", "precision", "recall", "exact match", "S-F1 tn", "C-F1 tn", "S-F1 kim", "C-F1 kim")
+    pooled = plain_table("system", "precision", "recall", "exact match", "S-F1 tn", "C-F1 tn", "S-F1 kim", "C-F1 kim")
     for result in evaluations:
         scores, both = result.scores, result.by_convention
         values = [scores.precision, scores.recall, scores.exact_match]
         values += [value for name in CONVENTIONS for value in (both[name].sentence_f1, both[name].corpus_f1)]
         pooled.add_row(escape(result.system), *(f"{value:.2f}" for value in values))
     yield pooled
-    by_length = _table("words", "sentences", *names, title="S-F1 by length of sentence")
+    by_length = plain_table("words", "sentences", *names, title="S-F1 by length of sentence")
     for span, scores in first.by_length.items():
         found = (f"{result.by_length[span].sentence_f1:.2f}" for result in evaluations)
         by_length.add_row(span, str(scores.sentences), *found)
     yield by_length
-    by_label = _table("label", "share", "mean length", *names, title="Recall by label")
+    by_label = plain_table("label", "share", "mean length", *names, title="Recall by label")
     for label, about in first.recall_by_label.items():
         found = (f"{result.recall_by_label[label].recall:.1f}" for result in evaluations)
         by_label.add_row(escape(label), f"{about.share:.1f}", f"{about.mean_length:.1f}", *found)
@@ -158,7 +158,7 @@ def detail_tables(evaluations: Sequence[Evaluation]) -> Iterator[Table]:
 
 def _agreement_table(evaluations: Sequence[Evaluation]) -> Table:
     heads = ("labels: many-to-one", "V-measure", "recall-homogeneity", "tags: many-to-one", "V-measure")
-    table = _table("system", *heads, title="Induced labels of correct brackets, and induced tags")
+    table = plain_table("system", *heads, title="Induced labels of correct brackets, and induced tags")
     for result in evaluations:
         labels, tags = result.labels, result.tags
         values = (
@@ -175,7 +175,7 @@ def _agreement_table(evaluations: Sequence[Evaluation]) -> Table:
 def _usage_table(evaluations: Sequence[Evaluation]) -> Table:
     heads = ["nonterminals used", "in 90 %", "entropy (bits)", "preterminals used", "in 90 %", "entropy (bits)"]
     heads += ["rule cosine"] if any(result.rule_cosine is not None for result in evaluations) else []
-    table = _table("system", *heads, title="Symbols in the predicted trees")
+    table = plain_table("system", *heads, title="Symbols in the predicted trees")
     for result in evaluations:
         cells = []
         for used in (result.nonterminals_used, result.preterminals_used):
@@ -188,7 +188,7 @@ def _usage_table(evaluations: Sequence[Evaluation]) -> Table:
 def _reliability_table(system: str, calibration: Reliability) -> Table:
     error = calibration.expected_calibration_error
     title = f"Calibration of span posteriors: {escape(system)} (expected calibration error {error:.4f})"
-    table = _table("posterior", "spans", "mean posterior", "share gold", title=title)
+    table = plain_table("posterior", "spans", "mean posterior", "share gold", title=title)
     for row in calibration.bins:
         values = ("" if value is None else f"{value:.4f}" for value in (row.mean_posterior, row.share_gold))
         table.add_row(f"{row.low:.1f}-{row.high:.1f}", str(row.spans), *values)
@@ -199,7 +199,7 @@ def evalb_table(evaluations: Sequence[Evaluation]) -> Table:
     """EVALB's summary, a row for each system and length limit."""
     crossing = ("crossing", "no crossing", ascii_if_needed("≤2 crossing"))
     heads = ("recall", "precision", "F1", "complete", *crossing, "tags", "sentences")
-    table = _table("system", "length", *heads, title="EVALB")
+    table = plain_table("system", "length", *heads, title="EVALB")
     for result in evaluations:
         for name, scores in (result.evalb or {}).items():
             *values, sentences = astuple(scores)
@@ -208,7 +208,7 @@ def evalb_table(evaluations: Sequence[Evaluation]) -> Table:
 
 
 def comparison_lines(names: Sequence[str], means: Sequence[float], found: Comparison) -> Iterator[str]:
-    """The two systems, their difference and how sure it is."""
+    """The two systems, their difference and its significance."""
     for side, name, mean in zip("AB", names, means, strict=True):
         yield f"{side}: {name}, S-F1 {mean:.2f}"
     yield (
@@ -219,8 +219,8 @@ def comparison_lines(names: Sequence[str], means: Sequence[float], found: Compar
     yield f"B is better on {found.better} of {found.sentences} sentences, A on {found.worse}"
 
 
-def _table(*heads: str, title: str | None = None) -> Table:
-    """Numbers to the right; in a narrow terminal cells are folded, so that no digit is lost."""
+def plain_table(*heads: str, title: str | None = None) -> Table:
+    """A column of right-aligned numbers; in a narrow terminal, cells are folded, so that no digit is lost."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, head in enumerate(heads):
         table.add_column(head, justify="right" if number else "left", overflow="fold")
@@ -229,7 +229,7 @@ def _table(*heads: str, title: str | None = None) -> Table:
 
 def bench_table(record: Mapping[str, Any]) -> Table:
     """One measurement, with one figure and its unit per line; times in milliseconds, shares in percent."""
-    table = _table("figure", "value", "unit")
+    table = plain_table("figure", "value", "unit")
     table.columns[2].justify = "left"
     for key, value in record.items():
         name, unit, factor = _FIGURES.get(key, (key, "", 1))
@@ -258,7 +258,7 @@ _FIGURES = {
     "predicted_memory_mb": ("the same, predicted", "MB", 1),
     "reference_sentences_per_second": ("speed of the reference", "sentences/s", 1),
 }
-"""What `ramify bench` measures: its name for a reader, its unit, and the factor to that unit"""
+"""The figures of `ramify bench`: name, unit, and the factor to this unit"""
 
 
 def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float) -> Table:
@@ -273,7 +273,7 @@ def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float
         "predicted (MB)",
     )
     shown_heads = heads if records[0]["predicted_memory_mb"] is not None else heads[:-1]
-    table = _table(*shown_heads, title=f"time ~ {axis}^{exponent:.2f}")
+    table = plain_table(*shown_heads, title=f"time ~ {axis}^{exponent:.2f}")
     for record in records:
         size = record["preterminals" if axis == "symbols" else axis]
         figures = (record["sentences_per_second"], 100 * record["share_of_peak"])
@@ -289,7 +289,7 @@ def sweep_table(axis: str, records: Sequence[Mapping[str, Any]], exponent: float
 
 def rules_table(rules: Sequence[tuple[str, str, str, float]], parser: Parser, title: str) -> Table:
     """Binary rules with their probabilities; a preterminal is shown with its most probable words."""
-    table = _table("rule", "probability", title=title)
+    table = plain_table("rule", "probability", title=title)
     for parent, left, right, probability in rules:
         children = " ".join(_with_words(child, parser) for child in (left, right))
         table.add_row(f"{parent} {ascii_if_needed('→')} {children}", f"{probability:.3f}")

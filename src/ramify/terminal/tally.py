@@ -1,4 +1,4 @@
-"""What `parse` and `score` report at the end, counted as the sentences pass."""
+"""Counts what `parse` and `score` report at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AnyResult = TypeVar("AnyResult", Analysis, Scored, BestParses)
 class Tally:
     """Counts sentences without a parse, unknown words, and sentences that needed log space.
 
-    If `strict`, the first sentence without a parse is an error. Of an ensemble it also finds members that collapsed.
+    If `strict`, the first sentence without a parse is an error. For an ensemble, it also finds collapsed members.
     """
 
     def __init__(self, strict: bool = False, parser: TreeParser | None = None) -> None:
@@ -37,7 +37,7 @@ class Tally:
         self._named: dict[str, list[str]] = {}
 
     def watch(self, results: Iterable[AnyResult]) -> Iterator[AnyResult]:
-        """The same results, counted."""
+        """Yield the same results and count them."""
         for result in results:
             self.sentences += 1
             self.words += result.count
@@ -59,7 +59,7 @@ class Tally:
             named.append(where)
 
     def as_record(self) -> dict[str, Any]:
-        """As JSON values, to be added by `add` in another process."""
+        """As JSON values, for `add` in another process."""
         return {
             "sentences": self.sentences,
             "words": self.words.words,
@@ -71,7 +71,7 @@ class Tally:
         }
 
     def add(self, record: dict[str, Any]) -> None:
-        """What was counted in a later part of the same text."""
+        """Add the counts of a later part of the same text."""
         self.sentences += record["sentences"]
         self.words += UnknownCount(record["words"], record["unknown"])
         self.in_log_space += record["in_log_space"]
@@ -84,7 +84,7 @@ class Tally:
             self._agreement.add_sums(record["agreement"])
 
     def lines(self) -> Iterator[str]:
-        """What there is to report; nothing if all went well and every word was known."""
+        """Lines to report; none if every sentence has a parse and every word is known."""
         if self.words.unknown:
             yield f"Unknown: {self.words}."
         if self.failures:
@@ -96,16 +96,16 @@ class Tally:
 
 
 class ConstraintTally:
-    """Counts sentences with constraints as they pass, and adds up how probable their constraints are."""
+    """Counts sentences with constraints, and adds up the log-probabilities of their constraints."""
 
     def __init__(self) -> None:
         self._sentences = self._constrained = 0
         self._log_probabilities: list[float] = []
         self._counted = 0
-        """How many sentences have a log-probability of their constraints"""
+        """Number of sentences with a log-probability of their constraints"""
 
     def watch(self, results: Iterable[Analysis]) -> Iterator[Analysis]:
-        """The same results, counted."""
+        """Yield the same results and count them."""
         for result in results:
             self._sentences += 1
             self._constrained += bool(result.sentence.constraints)
@@ -116,21 +116,21 @@ class ConstraintTally:
             yield result
 
     def as_record(self) -> dict[str, Any]:
-        """As JSON values, to be added by `add` in another process."""
+        """As JSON values, for `add` in another process."""
         total = math.fsum(self._log_probabilities)
         return {
             "sentences": self._sentences, "constrained": self._constrained, "counted": self._counted, "log_p": total
         }  # fmt: skip
 
     def add(self, record: dict[str, Any]) -> None:
-        """What was counted in a later part of the same text."""
+        """Add the counts of a later part of the same text."""
         self._sentences += record["sentences"]
         self._constrained += record["constrained"]
         self._counted += record["counted"]
         self._log_probabilities.append(record["log_p"])
 
     def lines(self) -> Iterator[str]:
-        """How many sentences had constraints and how probable these are on average, where a tree can meet them."""
+        """The number of sentences with constraints and their mean probability, if a tree can meet them."""
         if not self._constrained:
             return
         total, count = math.fsum(self._log_probabilities), self._counted
@@ -139,35 +139,35 @@ class ConstraintTally:
 
 
 class ParseTally:
-    """All that `parse` reports at the end: parses, constraints, and rows without text."""
+    """Everything that `parse` reports at the end: parses, constraints, and rows without text."""
 
     def __init__(self, strict: bool = False, parser: TreeParser | None = None) -> None:
         self.parses, self.constraints, self.rows = Tally(strict, parser), ConstraintTally(), RowCount()
 
     def watch(self, results: Iterable[Analysis]) -> Iterator[Analysis]:
-        """The same results, counted."""
+        """Yield the same results and count them."""
         return self.constraints.watch(self.parses.watch(results))
 
     def as_record(self) -> dict[str, Any]:
-        """As JSON values, to be added by `add` in another process."""
+        """As JSON values, for `add` in another process."""
         rows = {"empty": self.rows.empty, "named": self.rows.named}
         return {"parses": self.parses.as_record(), "constraints": self.constraints.as_record(), "rows": rows}
 
     def add(self, record: dict[str, Any]) -> None:
-        """What was counted in a later part of the same text."""
+        """Add the counts of a later part of the same text."""
         self.parses.add(record["parses"])
         self.constraints.add(record["constraints"])
         self.rows.add_all(RowCount(**record["rows"]))
 
     def lines(self) -> Iterator[str]:
-        """What there is to report."""
+        """Lines to report."""
         yield from self.parses.lines()
         yield from self.constraints.lines()
         yield from self.rows.lines()
 
 
 class LikelihoodTotals:
-    """Adds up the likelihoods of sentences as they pass; a single word has no derivation and is not counted."""
+    """Adds up the likelihoods of sentences; a single word has no derivation and is not counted."""
 
     def __init__(self, done_before: int = 0) -> None:
         self.total = Likelihood()
@@ -175,7 +175,7 @@ class LikelihoodTotals:
         self._done_before = done_before
 
     def watch(self, results: Iterable[Scored]) -> Iterator[Scored]:
-        """The same results, added up."""
+        """Yield the same results and add up their likelihoods."""
         for result in results:
             if result.count.words < 2:
                 self._short += 1

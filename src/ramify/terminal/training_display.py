@@ -1,4 +1,4 @@
-"""A training run as a person sees it: a summary, progress, a line for every epoch, a verdict."""
+"""Output of a training run: a summary, progress, a line for every epoch, and the result."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from ramify.training.loop import Progress as TrainingProgress
 from ramify.training.summary import Summary, Verdict
 
 FIRST_STEPS, FIRST_SECONDS = 20, 10.0
-"""The expected time is measured over the first steps, or over as many as fit into these seconds."""
+"""The expected time is measured over the first steps, or over the steps in this number of seconds."""
 LINE_SHARE, LINE_SECONDS = 0.1, 60.0
-"""Without a terminal a line is printed after this share of an epoch and this time, whichever is later."""
+"""Without a terminal, a line is printed after this share of an epoch or this time, whichever is later."""
 
 Clock = Callable[[], float]
 
 
 @contextmanager
 def training_display(console: Console, clock: Clock = time.monotonic) -> Iterator[dict[str, Any]]:
-    """The callbacks of `ramify.train`, which print to `console`: a bar in a terminal, else a line now and then."""
+    """The callbacks of `ramify.train`, which print to `console`: a progress bar in a terminal, else lines."""
     display = _TrainingDisplay(console, clock)
     try:
         yield {name: getattr(display, name) for name in ("on_start", "on_teacher", "on_progress", "on_epoch", "on_end")}
@@ -54,7 +54,7 @@ class _TrainingDisplay:
             self._print(line)
         for note in summary.notes:
             self._note(note)
-        # What a focused run maximises counts the scores of its teachers, so it has no perplexity.
+        # The objective of a focused run includes the scores of its teachers, so it has no training perplexity.
         self.epochs, self.shows_perplexity = summary.epochs, summary.has_likelihood and not summary.teachers
         first = min(summary.epochs_done + 1, summary.epochs)
         self.task = self.bar.add_task("", total=self.epochs, epoch=f"{first}/{self.epochs}", status="starting")
@@ -84,14 +84,15 @@ class _TrainingDisplay:
             self._print(f"epoch {epoch}, {share:.0%}: {status}")
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        f1 = f", S-F1 {record['dev_f1']:.1f}" if "dev_f1" in record else ""
+        others = f", agreement {record['dev_agreement']:.1f}" if "dev_agreement" in record else ""
+        others += f", S-F1 {record['dev_f1']:.1f}" if "dev_f1" in record else ""
         if record["dev_perplexity"] is None:
             reached = f"loss {record['dev_loss']:.4f} on dev"
         else:
             seen = record["train_perplexity"]
             in_training = f"{float('inf') if seen is None else seen:.1f} in training, " if self.shows_perplexity else ""
             reached = f"perplexity {in_training}{record['dev_perplexity']:.1f} on dev"
-        self._print(f"epoch {record['epoch']}: {reached}{f1} ({record['seconds']:.0f} s)")
+        self._print(f"epoch {record['epoch']}: {reached}{others} ({record['seconds']:.0f} s)")
 
     def on_end(self, verdict: Verdict) -> None:
         self.stop_bar()
@@ -102,9 +103,14 @@ class _TrainingDisplay:
                 f"on dev, the trees of this model score below {winner} branching, which needs no training. More "
                 "text, another seed or other settings may help."
             )
+        if verdict.wrong_side is not None:
+            self._note(
+                f"the trees of this model branch mostly to the {verdict.wrong_side}, but the order of frequent words "
+                "shows the other side. Such trees are usually poor: try another --seed, or ramify focus."
+            )
 
     def stop_bar(self) -> None:
-        if self.bar.live.is_started:  # else some versions of rich print an empty line
+        if self.bar.live.is_started:  # otherwise some versions of rich print an empty line
             self.bar.stop()
 
     def _line_is_due(self, done: float) -> bool:
@@ -124,7 +130,7 @@ class _TrainingDisplay:
 
 
 class _Pace:
-    """Seconds per epoch, measured from the end of the first step on: that one may have compiled something."""
+    """Seconds per epoch, measured after the first step, which may include compilation."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -144,12 +150,12 @@ class _Pace:
         return becomes_known
 
     def seconds_for(self, epochs: float) -> float:
-        """How long as many epochs take."""
+        """The time of this many epochs."""
         return epochs * self._seconds / self._epochs if self._epochs > 0 else 0.0
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:
-    """What is known before the first step."""
+    """The summary before the first step."""
     parts = [f"{summary.read:,} sentences read", f"{summary.used:,} used"]
     if summary.held_out:
         parts.append(f"{summary.held_out:,} held out as dev set")
@@ -175,11 +181,11 @@ def summary_lines(summary: Summary) -> Iterator[str]:
         yield f"for     {summary.used:,} sentences: {listed}"
     if summary.branching:
         side = "right" if summary.branching > 0 else "left"
-        yield f"trees   favour {side} branching (bonus {abs(summary.branching):g}), which the language seems to have"
+        yield f"trees   favour {side} branching (bonus {abs(summary.branching):g}), the likely side of the language"
     if summary.focus is not None:
         yield f"focus   {summary.focus:g} on the spans of {', '.join(summary.teachers)}"
     elif summary.teachers:
-        yield f"learns  the spans of {', '.join(summary.teachers)}"
+        yield f"learns  from {', '.join(summary.teachers)}"
     done = f", {summary.epochs_done:,} already done" if summary.epochs_done else ""
     yield f"epochs  {summary.epochs:,} at most{done}"
 
@@ -198,7 +204,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
 
 
 def duration(seconds: float) -> str:
-    """Rounded for a person."""
+    """A duration, rounded."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

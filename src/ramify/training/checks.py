@@ -32,10 +32,7 @@ def check_teachers(teachers: Sequence[MemberInput], settings: Settings, resumed:
             raise RamifyError(f"{name} has no effect without teachers; give at least one teacher, or leave out {name}.")
     family = FAMILIES[settings.model]
     if teachers and not family.takes_span_scores:
-        raise RamifyError(
-            f"{settings.model} cannot learn from teachers, because its loss has no scores of spans; leave out the "
-            "teachers, or choose crf or a PCFG."
-        )
+        raise RamifyError(f"{settings.model} does not support teachers; leave them out, or choose crf or a PCFG.")
     if family.needs_teachers:
         if not teachers and not resumed:
             raise RamifyError(

@@ -32,14 +32,14 @@ from ramify.storage.model_files import LEARNT_FROM_TEXT
 from ramify.training.settings import Settings
 
 HELD_OUT_EVERY = 20
-"""Without a dev set, one in this many sentences is held out."""
+"""Without a dev set, every sentence with a number divisible by this is held out."""
 _SAMPLED_SENTENCES = 1000
 _UNSPACED_SHARE = 0.2
 
 
 @dataclass(frozen=True)
 class Data:
-    """Sentences to learn from and to choose the model by, both as words alone."""
+    """Sentences for training and for choosing the epoch, both as words."""
 
     train: Corpus
     dev: Corpus
@@ -50,21 +50,21 @@ class Data:
     held_out: bool
     """Whether the dev set was taken from the training data"""
     dropped: Mapping[str, int]
-    """What was left out of the training data, by reason; of held-out sentences too"""
+    """Number of sentences left out of the training data, by reason, including held-out sentences"""
     spelling: Spelling
-    """Of all words of the training text, whichever of them the vocabulary keeps"""
+    """Spelling model of all words of the training text, including those outside the vocabulary"""
     min_count: int
 
     @cached_property
     def unknown(self) -> dict[str, UnknownCount]:
-        """In the sentences to learn from and to choose the model by."""
+        """Unknown words in the training and dev sentences."""
         return {
             name: self.vocabulary.count_unknown(parse.words for parse in corpus.parses)
             for name, corpus in (("train", self.train), ("dev", self.dev))
         }
 
     def describe(self) -> dict[str, Any]:
-        """As JSON values: what the config of a model records about its data."""
+        """As JSON values, for the config of a model."""
         return {
             "words": LEARNT_FROM_TEXT if self.word_rule is None else str(self.word_rule),
             "text": self.text_rules.as_record(),
@@ -85,7 +85,7 @@ class Data:
 
 
 def prepare(data: Any, dev: Any, settings: Settings) -> Data:
-    """Read, clean and split; the vocabulary is counted before any sentence is dropped for its length."""
+    """Read, clean and split the data; words are counted before sentences are dropped because of their length."""
     kind, normal_form = cast("Kind", settings.input), cast("NormalForm", settings.normal_form)
     rules = TextRules(settings.tokenise, Punctuation.named(settings.punctuation), normal_form)
     if not isinstance(data, str | Path | Corpus):
@@ -120,7 +120,7 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     dropped_before = train.dropped
     held_out = dev is None
     if dev is None:
-        every = max(1, min(HELD_OUT_EVERY, len(train)))  # of fewer sentences the last
+        every = max(1, min(HELD_OUT_EVERY, len(train)))  # if there are fewer sentences, the last one
         kept = [parse for i, parse in enumerate(train.parses, start=1) if i % every]
         dev_set, train = replace(train, parses=train.parses[every - 1 :: every]), replace(train, parses=kept)
     else:
@@ -140,12 +140,12 @@ def prepare(data: Any, dev: Any, settings: Settings) -> Data:
     dropped = Counter(train.dropped)
     if held_out:
         dropped.update(dev_set.dropped)
-        dropped.subtract(dropped_before)  # which both of them count
+        dropped.subtract(dropped_before)  # counted in both
     return Data(train, dev_set, word_rule, rules, vocabulary, held_out, +dropped, spelling, min_count)
 
 
 def _check_lengths(train: Corpus, dev: Corpus, held_out: bool, longest: int) -> None:
-    """Refuse data of which too little is left once sentences without a tree are dropped."""
+    """Refuse data with too few sentences that have a tree."""
     if not train.parses and held_out and any(len(parse) <= longest for parse in dev.parses):
         raise RamifyError(
             f"{train.source}: all sentences of 2 to {longest} words are held out as the dev set, and none is "
@@ -165,7 +165,7 @@ def _check_lengths(train: Corpus, dev: Corpus, held_out: bool, longest: int) -> 
 
 
 def _default_min_count(counts: Counter[str], vocabulary: int, has_trees: bool) -> int:
-    """1, as published for treebanks; 2 for text in which `<unk>` would not occur otherwise, so it can be learnt."""
+    """1, as published for treebanks; 2 for text in which `<unk>` would not occur otherwise and could not be learnt."""
     keeps_every_word = UNKNOWN not in counts and len(counts) <= vocabulary
     return 2 if not has_trees and keeps_every_word and max(counts.values(), default=0) > 1 else 1
 
@@ -187,7 +187,7 @@ def _rules_of_trees(data: Corpus, settings: Settings) -> tuple[WordRule, Punctua
 
 
 def _read_dev(dev: str | Path, kind: Kind, rules: TextRules, column: str | None) -> Corpus:
-    """The dev set, which may have trees though the training sentences are rows of a table."""
+    """The dev set, which may have trees even if the training sentences are rows of a table."""
     is_table = guess_file_kind(Path(dev)) in TABLES if kind == "auto" and Path(dev).is_file() else True
     return read_sentences(dev, kind, text_rules=rules, column=column if is_table else None)
 
@@ -205,5 +205,5 @@ def _check_text(data: Corpus, settings: Settings) -> None:
     if len(scripts) > _UNSPACED_SHARE * len(seen):
         raise RamifyError(
             f"{data.source}: this looks like {scripts[0]} without spaces between words; "
-            "tokenise it with a segmenter of that language first, one space between words."
+            "split it into words first, with a segmenter for that language."
         )

@@ -1,15 +1,18 @@
-"""The dev set after every epoch: which epoch is best, and when training ends."""
+"""Evaluation on the dev set after every epoch, the best epoch, and the end of training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from ramify.corpus.cleaning import ALL_WORDS
+from ramify.corpus.sentence import Sentence
 from ramify.decoding.decoders import log_probabilities
-from ramify.evaluation.scores import perplexity
+from ramify.evaluation.scores import Scores, perplexity
+from ramify.evaluation.spans import count_spans
 from ramify.models import Model
 from ramify.models.batches import WordIds, memory_batches, pad
 from ramify.parser.parser import Parser
@@ -21,7 +24,7 @@ from ramify.training.settings import Settings
 
 
 def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
-    """Whether all epochs are done, or too many went by without a better one."""
+    """Whether all epochs are done, or `patience` epochs have passed without a better one."""
     if not records:
         return False
     last = records[-1]
@@ -29,16 +32,24 @@ def is_finished(records: list[dict[str, Any]], settings: Settings) -> bool:
 
 
 def dev_measure(record: dict[str, Any]) -> float:
-    """What the best epoch has least of: the perplexity of the dev set or, without a likelihood, the loss."""
+    """The measure that the best epoch minimises: minus the agreement with the average of the teachers if training
+    follows it, else the perplexity or, without a likelihood, the loss."""
+    if "dev_agreement" in record:
+        return -float(record["dev_agreement"])
     return float(record["dev_loss"] if record["dev_perplexity"] is None else record["dev_perplexity"])
 
 
-def judge(
-    stored: StoredModel, data: Data, focus: SpanScores | None = None, on_sentence: Callable[[], None] = lambda: None
+def evaluate_dev(
+    stored: StoredModel,
+    data: Data,
+    focus: SpanScores | None = None,
+    focus_on: str = "",
+    on_sentence: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Perplexity or loss on the dev set, by which the epoch is chosen; F1 where there are trees is only reported.
+    """The scores on the dev set, by which the epoch is chosen; F1 is only reported, if there are trees.
 
-    `focus` has the span scores of the training set and, for a model that needs them, those of the dev set after them.
+    `focus` has the span scores of the training set, followed by those of the dev set if the choice depends on them.
+    With `focus_on` "average" they are the trees of the teachers' average.
     """
     model = stored.model
     record: dict[str, Any] = {}
@@ -52,12 +63,26 @@ def judge(
         return {**record, "dev_perplexity": None, "dev_loss": _loss(model, encoded, focus, first)}
     if not record:
         record = {"dev_perplexity": perplexity(log_probabilities(model, encoded)[0], list(map(len, encoded)))}
+    if focus is not None and focus_on == "average":
+        record["dev_agreement"] = round(_agreement(stored, data, focus, on_sentence), 2)
     return record
+
+
+def _agreement(stored: StoredModel, data: Data, focus: SpanScores, on_sentence: Callable[[], None]) -> float:
+    """S-F1 of the model's trees against those of the teachers' average."""
+    parser = Parser(stored.model, data.vocabulary, branching=stored.branching)
+    found = []
+    for analysis in parser.analyse_many(Sentence.from_tokens(parse.words) for parse in data.dev.parses):
+        found.append(analysis.parse.spans)
+        on_sentence()
+    tables = (focus.table(len(data.train) + place) for place in range(len(found)))
+    average = [np.argwhere(table).astype(np.int32) for table in tables]
+    return Scores.of(count_spans(average, found, list(map(len, data.dev.parses)))).sentence_f1
 
 
 @torch.no_grad()
 def _loss(model: Model, sentences: Sequence[WordIds], focus: SpanScores | None, first: int | None) -> float:
-    """Minus the mean objective per sentence, with the span scores from the place `first` on if that is given."""
+    """Minus the mean objective per sentence, with the span scores from the place `first` on if it is given."""
     total = 0.0
     for places in memory_batches(model, list(map(len, sentences))):
         batch = pad([sentences[place] for place in places], model.device)

@@ -1,4 +1,4 @@
-"""A training run that several processes share: only the first has its folder, and all have the same model."""
+"""A training run of several processes: only the first one has the folder, and all have the same model."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ramify.training.folder import TEACHERS, InMemory, RunFolder
 from ramify.training.settings import Settings
 
 DEFAULT_GROUPS = 4
-"""Groups of a batch under torchrun"""
+"""Number of groups of a batch under torchrun"""
 
 
 def in_groups(settings: Settings, world: World) -> Settings:
-    """With the number of groups that a run in this process has by default; fewer than processes are refused."""
+    """The settings with the default number of groups for this process; fewer groups than processes are refused."""
     groups = settings.gradient_groups or (DEFAULT_GROUPS if is_launched() else 1)
     if groups < world.size:
         raise RamifyError(
@@ -37,35 +37,35 @@ def in_groups(settings: Settings, world: World) -> Settings:
 
 
 def check_restarts(world: World, resume: bool) -> None:
-    """Refuse a run that torchrun may restart but that would then not continue."""
+    """Refuse a run that torchrun may restart but that would not resume."""
     if world.restarts and not resume:
         raise RamifyError(
-            f"torchrun may restart this run (--max-restarts {world.restarts}), but a restarted run must continue; add "
-            "--resume, which starts a new run if the folder is empty."
+            f"torchrun may restart this run (--max-restarts {world.restarts}), and a restarted run must be resumed; "
+            "add --resume, which starts a new run if the folder is empty."
         )
 
 
 class LeadingFolder(RunFolder):
-    """The folder in the first process, which sends what is in it to the others, if there are any."""
+    """The folder in the first process, which sends its contents to the other processes, if there are any."""
 
     def __init__(self, out: Path, world: World) -> None:
         super().__init__(out)
         self._world = world
 
     def position(self, model: Model, learner: Learner) -> Position:
-        """Bring model and learner to where the last checkpoint is; the beginning if there is none."""
+        """Restore model and learner from the last checkpoint; without one, the run starts at the beginning."""
         self._send(CHECKPOINT)
         return super().position(model, learner)
 
     def span_scores(self, lengths: list[int]) -> SpanScores | None:
-        """What teachers found; if they have not parsed yet, the others wait."""
+        """The scores of the teachers; if they have not parsed yet, the other processes wait."""
         scores = super().span_scores(lengths)
         if scores is not None:
             self._send(FOCUS)
         return scores
 
     def keep_span_scores(self, scores: SpanScores) -> None:
-        """On disk, and in the other processes."""
+        """Save them on disk, and send them to the other processes."""
         super().keep_span_scores(scores)
         self._send(FOCUS)
 
@@ -81,29 +81,29 @@ class LeadingFolder(RunFolder):
 
 
 class FollowedFolder(InMemory):
-    """The folder in any other process, which writes nothing and gets what it reads from the first one."""
+    """The folder in any other process, which writes nothing and receives its contents from the first one."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
         self._world = world
 
     def position(self, model: Model, learner: Learner) -> Position:
-        """Bring model and learner to where the first process is."""
+        """Set model and learner to those of the first process."""
         with TemporaryDirectory() as folder:
             self._receive(CHECKPOINT, Path(folder))
             return load_checkpoint(Path(folder), model, learner)
 
     def span_scores(self, lengths: list[int]) -> SpanScores | None:
-        """What teachers found, as soon as they have parsed."""
+        """The scores of the teachers, after they have parsed."""
         with TemporaryDirectory() as folder:
             self._receive(FOCUS, Path(folder))
             return SpanScores.load(Path(folder), lengths)
 
     def keep(self, stored: StoredModel) -> None:
-        """The first process keeps it."""
+        """Do nothing; the first process saves it."""
 
     def load_best(self, model: Model) -> None:
-        """The weights of the best epoch, as the first process has them."""
+        """The weights of the best epoch, from the first process."""
         with TemporaryDirectory() as folder:
             self._receive(WEIGHTS, Path(folder))
             weights, _ = load_tensors(Path(folder) / WEIGHTS, shapes_of(model.state_dict()))
@@ -117,7 +117,7 @@ class FollowedFolder(InMemory):
 def check_same_run(description: dict[str, Any], world: World) -> dict[str, Any]:
     """The description of the run in the first process; refuses a process with other data or software.
 
-    Teachers are compared where they were given: a resumed run has their scores.
+    Teachers are compared only if they were given: a resumed run has their scores.
     """
     about = {"torch": torch.__version__, "processor": torch.backends.cpu.get_cpu_capability()}
     mine = description | about
@@ -125,8 +125,8 @@ def check_same_run(description: dict[str, Any], world: World) -> dict[str, Any]:
     for name in ("version", *about, "data", "words", "text", "grammar", *([TEACHERS] if TEACHERS in mine else [])):
         if mine[name] != of_first.get(name):
             raise RamifyError(
-                f"Process {world.rank} has another {name} than the first process ({str(mine[name])[:200]}); start all "
-                "processes with the same version, data, teachers and kind of processor."
+                f"In process {world.rank}, {name} differs from that of the first process ({str(mine[name])[:200]}); "
+                "start all processes with the same version, data, teachers and kind of processor."
             )
     return {name: value for name, value in of_first.items() if name not in about}
 
@@ -141,6 +141,6 @@ def check_same_model(model: Model, world: World) -> None:
     found = world.gathered(torch.frombuffer(bytearray(digest.digest()), dtype=torch.uint8))
     if not bool((found == found[0]).all()):
         raise RamifyError(
-            "After the same steps, the processes do not have the same model; use machines with the same kind of "
-            "processor and the same versions of all libraries."
+            "The models of the processes differ after the same steps; use machines with the same kind of processor "
+            "and the same versions of all libraries."
         )

@@ -1,11 +1,11 @@
 """Span scores from other parsers, the teachers, on which training is focused (Park and Kim 2024).
 
-The score of a span is the sum over the teachers of its posterior; or the number of teachers whose tree has the span; or
-1 for the spans of one tree, that of the teachers' average. Training with strength beta maximises
+The score of a span is the sum of its posteriors under all teachers, or the number of teachers whose tree has the span,
+or 1 for the spans of the tree of the teachers' average. Training with strength beta maximises
 
     log sum over trees t of p(w, t) exp(beta * sum of the scores of the spans of t),
 
-which is the inside algorithm with span scores.
+computed by the inside algorithm with span scores.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ramify.storage.model_files import FOCUS, checked_file
 from ramify.storage.tensors import load_tensors, save_tensors
 
 OnTeacher = Callable[[int, int], None]
-"""Called with the number of sentences that the teachers have parsed, and the number there are for all of them"""
+"""Called with the number of sentences that the teachers have parsed, and the total number for all teachers"""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class SpanScores:
     """The scores of the spans of two words or more of every training sentence, by its place."""
 
     lengths: Sequence[int]
-    """In words"""
+    """Lengths of the sentences in words"""
     values: NDArray[np.float32]
-    """Those of each sentence, by begin and end, one sentence after another"""
+    """Scores of all sentences one after another, ordered by begin and end"""
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where the scores of each sentence begin, and where the last ones end."""
+        """The place of the first score of each sentence, and the end of the last."""
         return list(accumulate((N * (N - 1) // 2 for N in self.lengths), initial=0))
 
     def table(self, place: int) -> NDArray[np.float32]:
-        """(N+1, N+1) the scores of one sentence; zero for what is not a span of two words or more."""
+        """(N+1, N+1) the scores of one sentence; zero except for spans of two words or more."""
         N = self.lengths[place]
         table = np.zeros((N + 1, N + 1), np.float32)
         table[np.triu_indices(N + 1, 2)] = self.values[self.starts[place] : self.starts[place + 1]]
@@ -64,12 +64,12 @@ class SpanScores:
         return torch.from_numpy(scores)
 
     def save(self, folder: Path) -> None:
-        """Beside the run that uses them, so that a resumed run has the same to the last bit."""
+        """Save them in the folder of the run, so that a resumed run has exactly the same scores."""
         save_tensors(folder / FOCUS, {"scores": torch.from_numpy(self.values)})
 
     @classmethod
     def load(cls, folder: Path, lengths: Sequence[int]) -> SpanScores:
-        """What `save` wrote, for sentences of these lengths."""
+        """Load the scores that `save` wrote, for sentences of these lengths."""
         size = sum(N * (N - 1) // 2 for N in lengths)
         tensors, _ = load_tensors(checked_file(folder, FOCUS), {"scores": (size,)})
         return cls(lengths, tensors["scores"].numpy())
@@ -81,9 +81,9 @@ def scores_of_teachers(
     focus_on: str,
     on_teacher: OnTeacher = lambda *_: None,
 ) -> SpanScores:
-    """What the teachers, one after another, find in all sentences of some corpora, given as words alone.
+    """The span scores of the teachers, one after another, for all sentences of some corpora, given as words.
 
-    Models that collapsed are left out. With `focus_on` "average" it is what the average of the teachers finds.
+    Models that collapsed are left out. With `focus_on` "average", the scores are those of the teachers' average.
     """
     sentences = [
         Sentence.from_tokens(parse.words, where=f"{corpus.source}, sentence {place}")
@@ -111,6 +111,6 @@ def _found_by(teacher: Member, sentences: Sequence[Sentence], focus_on: str) -> 
 
 
 def _trees_of_average(teachers: Sequence[Member], sentences: Sequence[Sentence]) -> Iterator[NDArray[np.float32]]:
-    """Of all teachers together, with the branching bonus that they have on average."""
+    """The scores of the average of all teachers, with the mean of their branching bonuses."""
     for sentence, analysis in zip(sentences, Ensemble(teachers).analyse_many(sentences), strict=True):
         yield table_of(analysis.parse.spans, len(sentence.words))

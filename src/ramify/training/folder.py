@@ -1,4 +1,4 @@
-"""The folder of a training run: whether one may begin or be resumed there, and what each stage of it writes."""
+"""The folder of a training run: whether a run can start or resume there, and the files of each stage."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ramify.training.focusing import SpanScores
 from ramify.training.settings import Settings, recorded_settings
 
 TEACHERS = "teachers"
-"""Where the config of a focused run lists its teachers"""
+"""The entry in the config of a focused run that lists its teachers"""
 
 
 def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
-    """The settings of the run to resume, if any; refuses a folder with anything else in it, or in use."""
+    """The settings of the run to resume, if any; refuses a folder with other content, or in use."""
     check_unlocked(out)
     return settings_to_resume(out, resume, overwrite)
 
@@ -41,7 +41,7 @@ def check_folder(out: Path, resume: bool, overwrite: bool) -> Settings | None:
 def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | None:
     """As `check_folder`, for a folder that is already locked."""
     if resume and overwrite:
-        raise RamifyError("A run is either resumed or overwritten; choose one of resume and overwrite.")
+        raise RamifyError("resume and overwrite exclude each other; give one of them.")
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: this is a file; give the name of a folder.")
     inside = folder_contents(out, FILES)
@@ -62,7 +62,7 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
                 "in another folder."
             )
         if config["words"] == LEARNT_FROM_TEXT:
-            settings = {"min_count": 1, **settings}  # what it was before it was a setting
+            settings = {"min_count": 1, **settings}  # its value before it became a setting
         return recorded_settings(settings)
     if not overwrite:
         raise RamifyError(
@@ -73,7 +73,7 @@ def settings_to_resume(out: Path, resume: bool, overwrite: bool) -> Settings | N
 
 
 def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Refuse to resume with other data; warn where the result may differ in its last bits."""
+    """Refuse to resume with other data; warn if the result may differ in its last bits."""
     for name in ("train", "dev"):
         data = before.get("data")
         then = data.get(name) if isinstance(data, dict) else None
@@ -100,13 +100,13 @@ def check_same(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 class RunFolder:
-    """Where a run is kept on disk; every file is whole at any time."""
+    """The folder of a run; every file in it is complete at any time."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
 
     def begin(self, description: dict[str, Any], stored: StoredModel, resumed: bool) -> None:
-        """Write what is known before the first step; the files of an earlier run go, and no others."""
+        """Write config and vocabulary before the first step; only the files of an earlier run are removed."""
         try:
             for name in () if resumed else FILES:
                 (self.out / name).unlink(missing_ok=True)
@@ -120,11 +120,11 @@ class RunFolder:
         return load_checkpoint(self.out, model, learner)
 
     def save(self, model: Model, learner: Learner, position: Position) -> None:
-        """A checkpoint."""
+        """Save a checkpoint."""
         save_checkpoint(self.out, model, learner, position)
 
     def span_scores(self, lengths: list[int]) -> SpanScores | None:
-        """What teachers found in training sentences of these lengths; None if they have not parsed them yet."""
+        """The teachers' scores for training sentences of these lengths; None if they have not parsed yet."""
         return SpanScores.load(self.out, lengths) if (self.out / FOCUS).exists() else None
 
     def keep_span_scores(self, scores: SpanScores) -> None:
@@ -132,7 +132,7 @@ class RunFolder:
         scores.save(self.out)
 
     def keep(self, stored: StoredModel) -> None:
-        """The model as it is now is the best so far."""
+        """Save the current model, the best so far."""
         write_weights(self.out, stored)
 
     def record(self, records: list[dict[str, Any]]) -> None:
@@ -142,32 +142,32 @@ class RunFolder:
 
 
 class InMemory:
-    """A run that leaves nothing on disk."""
+    """A run that writes no files."""
 
     def __init__(self) -> None:
         self.best: dict[str, Any] = {}
         """The parameters of the best epoch"""
 
     def position(self, model: Model, learner: Learner) -> Position:  # noqa: ARG002
-        """The beginning."""
+        """The beginning of the run."""
         return Position()
 
     def save(self, model: Model, learner: Learner, position: Position) -> None:
-        """There is nothing to resume."""
+        """Do nothing, because such a run cannot be resumed."""
 
     def span_scores(self, lengths: list[int]) -> SpanScores | None:  # noqa: ARG002
-        """None: the teachers have not parsed yet."""
+        """None, because the teachers have not parsed yet."""
         return None
 
     def keep_span_scores(self, scores: SpanScores) -> None:
-        """There is nothing to resume."""
+        """Do nothing, because such a run cannot be resumed."""
 
     def keep(self, stored: StoredModel) -> None:
-        """The model as it is now is the best so far."""
+        """Save the current model, the best so far."""
         self.best = {name: tensor.clone() for name, tensor in stored.model.state_dict().items()}
 
     def record(self, records: list[dict[str, Any]]) -> None:
-        """The caller has them."""
+        """Do nothing, because the caller has the metrics."""
 
 
 RunStore = RunFolder | InMemory

@@ -1,12 +1,12 @@
-"""A training step whose bits do not depend on the number of processes and threads that share its work.
+"""A training step whose result does not depend on the number of processes and threads, bit for bit.
 
 A batch is divided into a fixed number of groups of sentences. Each group is computed on one core, with separate noise,
-and the gradients of the groups are added in the order of one binary tree, whoever computed them. A process adds those
-of its groups that are below one node of the tree, and sends the sums.
+and the gradients of the groups are added in the order of a fixed binary tree. A process adds those of its groups that
+are below one node of the tree, and sends the sums.
 
-Where a model makes one distribution for all sentences, its networks are computed once, by every process, and a group
-has the gradients of this distribution. That saves the softmax over the vocabulary for all groups but one, and most of
-what processes would send each other: the rules of a small grammar are far fewer than its parameters.
+If a model has one distribution for all sentences, every process computes its networks once, and the gradients of a
+group are those of this distribution. Then the softmax over the vocabulary is computed once instead of for each group,
+and processes send much less: the rules of a small grammar are far fewer than its parameters.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ramify.runtime import threads
 from ramify.runtime.processes import World
 
 Node = tuple[int, int]
-"""The groups below it, from the first to the one after the last"""
+"""The range of groups below it: the first, and the one after the last"""
 
 
 def check_groups(learner: Learner, groups: int) -> None:
-    """Refuse learners that make their steps in another way."""
+    """Refuse learners that replace `Learner.update`."""
     if groups > 1 and type(learner).update is not Learner.update:
         raise RamifyError(
             f"{type(learner).__name__} replaces Learner.update, so its gradients cannot be divided into groups; train "
@@ -37,25 +37,25 @@ def check_groups(learner: Learner, groups: int) -> None:
 
 
 class Batch(NamedTuple):
-    """What a step learns from."""
+    """The input of a step."""
 
     word_ids: Tensor
     """(B, N)"""
     noise: Callable[[int], torch.Generator | None]
-    """That of each group, by its number"""
+    """The noise of each group, by its number"""
     dropout: float = 0.0
     span_scores: Tensor | None = None
     """(B, N+1, N+1)"""
 
     def scores_of(self, sentences: slice) -> dict[str, Tensor]:
-        """As an argument, where there are any."""
+        """The span scores as an argument, if there are any."""
         return {} if self.span_scores is None else {"span_scores": self.span_scores[sentences]}
 
 
 def grouped_step(model: Model, learner: Learner, batch: Batch, groups: int, world: World) -> Tensor:
-    """One step up the objective of a batch; returns it (B,) from before the step, in every process.
+    """One step that increases the objective of a batch; returns the objective (B,) before the step, in every process.
 
-    Processes exchange everything before the step, so that one that is left alone has a whole model.
+    Processes exchange everything before the step, so that a process whose peers have ended has a complete model.
     """
     B = len(batch.word_ids)
     sentences = [slice(begin, end) for begin, end in pairwise(B * k // groups for k in range(groups + 1))]
@@ -86,30 +86,30 @@ def grouped_step(model: Model, learner: Learner, batch: Batch, groups: int, worl
 
 
 class _Start(NamedTuple):
-    """Where the computation of a group starts."""
+    """The starting point of the computation of a group."""
 
     made: list[Tensor]
-    """By networks or, where groups run these too, the parameters themselves"""
+    """Outputs of the networks or, if groups compute these too, the parameters"""
     sources: list[Tensor]
-    """The same numbers, by which groups have gradients"""
+    """The same numbers as leaves for the gradients of groups"""
     objective: Callable[[slice, int], Tensor]
-    """Of the sentences of a group, given with its number"""
+    """The objective of the sentences of a group, given with its number"""
 
 
 def _start_of(model: Model, batch: Batch) -> _Start:
     word_ids = batch.word_ids
     B, N = word_ids.shape
     lengths = torch.full((B,), N, device=word_ids.device)
-    # On a GPU the same networks may have other last bits in every process.
+    # On a GPU, the last bits of the networks may differ between processes.
     whole = model.networks(word_ids, lengths) if word_ids.device.type == "cpu" else None
     if whole is None:
         parameters: list[Tensor] = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
-        def all_of_it(group: slice, number: int) -> Tensor:
+        def whole_objective(group: slice, number: int) -> Tensor:
             noise, scores = batch.noise(number), batch.scores_of(group)
             return model.objective(word_ids[group], lengths[group], noise, batch.dropout, **scores)
 
-        return _Start(parameters, parameters, all_of_it)
+        return _Start(parameters, parameters, whole_objective)
     made = {name: tensor for name, tensor in whole.tensors().items() if tensor.requires_grad}
     sources = {name: tensor.detach().requires_grad_() for name, tensor in made.items()}
     cut = whole.replace(**sources)
@@ -123,7 +123,7 @@ def _start_of(model: Model, batch: Batch) -> _Start:
 def _on_one_core_each(
     run: Callable[[int], tuple[Tensor, Tensor]], groups: Sequence[int], device: torch.device
 ) -> list[tuple[Tensor, Tensor]]:
-    """Several groups at a time where there are threads for it; a GPU takes them one after another."""
+    """Compute several groups at a time if there are several threads; on a GPU, one after another."""
     if len(groups) > 1 and device.type == "cpu":
         return threads.in_pieces(run, groups)
     with threads.on_one_core():
@@ -131,7 +131,7 @@ def _on_one_core_each(
 
 
 def _of_all_processes(known: Tensor, sentences: Sequence[slice], world: World) -> Tensor:
-    """(B,) where each process knows the numbers of its groups."""
+    """(B,) the objectives of all sentences, of which each process has those of its groups."""
     shares = [world.share(len(sentences), rank) for rank in range(world.size)]
     bounds = [(sentences[begin].start, sentences[end - 1].stop) for begin, end in shares]
     return torch.cat([row[begin:end] for row, (begin, end) in zip(world.gathered(known), bounds, strict=True)])
@@ -140,10 +140,10 @@ def _of_all_processes(known: Tensor, sentences: Sequence[slice], world: World) -
 def summed_over_groups(
     mine: Mapping[int, Tensor], filled: Sequence[int], groups: int, world: World, none: Tensor
 ) -> Tensor:
-    """(size,) the sum over all groups that have sentences, from those of this process, in every process.
+    """(size,) the sum over all groups that have sentences, in every process, given the groups of this process.
 
-    Each process receives one part of the numbers from all others and adds it up, then all receive the sums: whatever
-    the number of processes, each sends about twice the numbers. `none` (size,) has their type.
+    Each process receives one part of the numbers from all others and adds it up; then all receive the sums. For any
+    number of processes, each sends about twice the numbers. `none` (size,) has their type.
     """
     known = {(k, k + 1): gradient for k, gradient in mine.items()}
     if world.size == 1:
@@ -169,9 +169,9 @@ def _found(total: Tensor | None) -> Tensor:
 
 
 def tree_sum(node: Node, known: Mapping[Node, Tensor]) -> Tensor | None:
-    """The sum of the groups below a node, from those of nodes below it; None if no group has sentences.
+    """The sum of the groups below a node, given sums of nodes below it; None if no group has sentences.
 
-    Every node adds its left half to its right half, so the order of additions depends on the number of groups alone.
+    Every node adds its left half to its right half, so the order of additions depends only on the number of groups.
     """
     if node in known:
         return known[node]
@@ -184,7 +184,7 @@ def tree_sum(node: Node, known: Mapping[Node, Tensor]) -> Tensor | None:
 
 
 def largest_within(node: Node, groups: Node) -> list[Node]:
-    """The largest nodes, from this one downwards, that have only some groups below them, given by first and last."""
+    """The largest nodes, from this one downwards, whose groups all lie between the given first and last one."""
     (first, last), (begin, end) = node, groups
     if begin <= first and last <= end:
         return [node]

@@ -1,11 +1,11 @@
-"""What guides the search for trees in training besides the words: teachers and punctuation.
+"""Span scores that guide training in addition to the words: teachers and punctuation.
 
 Training maximises
 
     log sum over trees t of p(w, t) exp(sum of the scores of the spans of t).
 
-The score of a span is beta times what teachers say (focusing.py), less a penalty if the span crosses punctuation:
-bracketing by punctuation is a kind of partial bracketing (Pereira and Schabes 1992), and costs no annotation.
+The score of a span is beta times that of the teachers (focusing.py), minus a penalty if the span crosses punctuation:
+punctuation is a kind of partial bracketing (Pereira and Schabes 1992) that needs no annotation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Guidance:
     teachers: SpanScores | None = None
 
     def span_scores(self, places: Sequence[int], epoch: int, device: torch.device | None = None) -> Tensor | None:
-        """(B, N+1, N+1) of sentences of one length; None where nothing guides, so that all scores are zero."""
+        """(B, N+1, N+1) for sentences of one length; None if all scores are zero."""
         strength, penalty = self.settings.focus_in(epoch), self.settings.crossing_penalty
         scores = None
         if self.teachers is not None and strength:

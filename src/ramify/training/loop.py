@@ -1,4 +1,4 @@
-"""The training loop: sentences in, a better grammar after every step."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from ramify.training.settings import Settings
 
 @dataclass(frozen=True)
 class Progress:
-    """Where training is; given out after every step."""
+    """The progress of training, reported after every step."""
 
     epoch: int
     sentences_done: int
     sentences: int
     sentences_per_second: float
     perplexity: float
-    """Of this epoch's training sentences so far, each under the grammar of its moment"""
+    """Of the training sentences of this epoch so far, each under the grammar at its step"""
 
     @classmethod
     def at(cls, position: Position, sentences: int) -> Progress:
-        """Where a run at this position is, given the number of sentences per epoch."""
+        """The progress at this position, given the number of sentences per epoch."""
         rate = position.sentences / position.seconds if position.seconds else 0.0
         seen = safe_exp(-position.log_probability / position.words) if position.words else math.nan
         return cls(position.epoch, position.sentences, sentences, rate, seen)
@@ -46,9 +46,9 @@ class Progress:
 def equal_length_batches(
     sentences: Sequence[WordIds], batch_size: int, rng: np.random.Generator, batch_tokens: int | None = None
 ) -> list[list[int]]:
-    """Places of the sentences in batches of one length each, in random order.
+    """Places of the sentences, in batches of equal length in random order.
 
-    A batch holds `batch_size` sentences or, if given, as many as have at most `batch_tokens` words, but at least one.
+    A batch has `batch_size` sentences or, if given, as many as fit into `batch_tokens` words, but at least one.
     """
     by_length: dict[int, list[int]] = {}
     for place in rng.permutation(len(sentences)).tolist():
@@ -70,10 +70,10 @@ def train_epoch(
     guidance: Guidance | None = None,
     world: World = ALONE,
 ) -> None:
-    """The rest of the epoch under way; `position` is moved along, and whole whenever `on_step` is called.
+    """Train for the rest of the current epoch; `position` is updated and consistent whenever `on_step` is called.
 
-    The order of the sentences depends on the seed and the epoch's number alone. `guidance` gives the span scores of the
-    sentences, by their places. The processes of `world` share the work of every step.
+    The order of the sentences depends only on the seed and the number of the epoch. `guidance` gives the span scores of
+    the sentences by their places. The processes of `world` share the work of every step.
     """
     groups = settings.gradient_groups or 1
     check_groups(learner, groups)
@@ -119,16 +119,16 @@ def train_epoch(
 
 
 def noise_for(seed: int, epoch: int, batch: int, *group: int) -> torch.Generator:
-    """What is drawn with in one step, or for one group of its sentences; it follows from these numbers alone.
+    """The random generator of a step, or of one group of its sentences. It depends only on these numbers.
 
-    So a run can be resumed, and it does not matter which process draws.
+    A run can therefore be resumed, and it does not matter which process draws.
     """
     mixed = np.random.SeedSequence([seed, epoch, batch, *group]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(mixed[0] >> np.uint64(1)))
 
 
 def _noise_of_group(numbers: tuple[int, int, int], drawing: bool, group: int) -> torch.Generator | None:
-    # From 1, because zeros at the end of these numbers change nothing.
+    # Counted from 1, because zeros at the end of these numbers have no effect.
     return noise_for(*numbers, group + 1) if drawing else None
 
 
@@ -140,10 +140,10 @@ def train_step(
     dropout: float = 0.0,
     span_scores: Tensor | None = None,
 ) -> Tensor:
-    """One step up the objective of a batch (B, N), such as log p(w); returns it (B,) from before the step.
+    """One step that increases the objective of a batch (B, N), such as log p(w); returns it (B,) before the step.
 
-    `noise` is for models that draw and for `dropout`, the share of units that the step leaves out. Where a model
-    divides its work among the cores itself, what is left is too small for torch's threads.
+    `noise` is for models that draw samples and for `dropout`, the share of units that the step leaves out. If a model
+    divides its work among the cores itself, the rest is too small for torch's threads.
     """
     guided = {} if span_scores is None else {"span_scores": span_scores}
     B, N = word_ids.shape
@@ -155,5 +155,5 @@ def train_step(
 
 
 def safe_exp(x: float) -> float:
-    """exp, infinite where a float would overflow."""
+    """exp, or infinity if a float would overflow."""
     return math.exp(x) if x < 700 else math.inf

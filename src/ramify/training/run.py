@@ -29,7 +29,7 @@ from ramify.storage.model_files import BRANCHING, FOCUS, FORMAT, read_config
 from ramify.storage.model_folder import StoredModel
 from ramify.training.checks import check_size, check_storable, check_teachers
 from ramify.training.data import Data, prepare
-from ramify.training.dev_set import dev_measure, is_finished, judge
+from ramify.training.dev_set import dev_measure, evaluate_dev, is_finished
 from ramify.training.distributed import (
     FollowedFolder,
     LeadingFolder,
@@ -51,7 +51,7 @@ from ramify.training.guidance import Guidance
 from ramify.training.loop import Progress, train_epoch
 from ramify.training.settings import Settings, load_settings, recorded_settings
 from ramify.training.stopping import StopRequest, stop_requests
-from ramify.training.summary import Summary, Verdict, judge_run, summarise
+from ramify.training.summary import Summary, Verdict, summarise, summarise_result
 from ramify.version import VERSION
 
 DataInput = str | Path | Corpus | Iterable[str | Sequence[str]]
@@ -59,13 +59,12 @@ DataInput = str | Path | Corpus | Iterable[str | Sequence[str]]
 
 
 class Callbacks(NamedTuple):
-    """What is called as a run proceeds."""
+    """The callbacks of a run."""
 
     on_start: Callable[[Summary], None] = lambda _: None
     on_teacher: OnTeacher = lambda *_: None
     on_progress: Callable[[Progress], None] = lambda _: None
     on_epoch: Callable[[dict[str, Any]], None] = lambda _: None
-    on_end: Callable[[Verdict], None] = lambda _: None
 
 
 def train(
@@ -90,17 +89,19 @@ def train(
     `data` is a file or folder of text or trees, or a list of sentences, each a string or a list of tokens. `settings`
     are fields of `Settings` and options of the family; `preset` names those of a published model, and
     `ramify train --help` lists all presets. If the data has gold trees, only their words are used; F1 on a dev set
-    with trees is recorded but never used to choose the model. With `resume` a run that was stopped continues
-    with its own settings, bit for bit as if it had not been stopped. Ctrl-C and SIGTERM raise `Stopped` once the run is
-    saved.
+    with trees is recorded but never used to choose the model. With `resume`, an interrupted run continues with its
+    settings and gives the same result as an uninterrupted run, bit for bit. Ctrl-C and SIGTERM raise `Stopped` after
+    the run is saved.
 
     `teachers` are parsers, model folders or files of trees: training is then focused on the spans that they find in the
-    training sentences, with the strength `focus`. Perplexities, and the choice of the epoch, are always without them.
+    training sentences, with the strength `focus`. Perplexities never depend on them. The choice of the epoch does only
+    if training follows the trees of their average (`focus_on="average"`): the epoch is kept whose trees agree best with
+    the average on the dev set.
 
     `on_start` is called once before the first step, `on_teacher` while teachers parse, `on_progress` after every step,
     `on_epoch` after every epoch with its line of `metrics.jsonl`, and `on_end` once after the last epoch.
 
-    Under torchrun all processes share the run. The first one alone writes to `out` and calls the callbacks; all of them
+    Under torchrun, all processes share the run. Only the first one writes to `out` and calls the callbacks; all of them
     return the parser.
     """
     world = joined()
@@ -109,9 +110,9 @@ def train(
     out = Path(out)
     check_restarts(world, resume)
     check_folder(out, resume, overwrite)
-    callbacks = Callbacks(on_start, on_teacher, on_progress, on_epoch, on_end)
+    callbacks = Callbacks(on_start, on_teacher, on_progress, on_epoch)
     with locked_folder(out):
-        earlier = settings_to_resume(out, resume, overwrite)  # once more, now that nobody else can change it
+        earlier = settings_to_resume(out, resume, overwrite)  # again, now that no other process can change it
 
         def choose(sentences: int | None) -> Settings:
             chosen = in_groups(load_settings(config, settings, earlier, preset, sentences), world)
@@ -126,11 +127,13 @@ def train(
             check_same(out, before, run.description)
         folder = LeadingFolder(out, world)
         folder.begin(run.description, run.stored, earlier is not None)
-        run.learn(folder, callbacks, f"the run is saved in {out} and can be resumed")
+        records = run.learn(folder, callbacks, f"the run is saved in {out} and can be resumed")
         folder.send_best()
-        device = run.stored.model.device
-        del run  # its memory is needed for the tables of the model that is loaded
-        return load_single(out, str(device))
+        device, read = run.stored.model.device, run.data
+        del run  # frees memory for the tables of the loaded model
+        parser = load_single(out, str(device))
+        on_end(summarise_result(read, records, parser))
+        return parser
 
 
 def _follow(world: World, data: DataInput, dev: DataInput | None, teachers: Sequence[MemberInput]) -> Parser:
@@ -138,7 +141,7 @@ def _follow(world: World, data: DataInput, dev: DataInput | None, teachers: Sequ
     settings, resumed = world.found_by_first(lambda: None)
 
     def choose(sentences: int | None) -> Settings:
-        # Those for reading the data came first; those that follow the amount of text come when it was read.
+        # Settings for reading the data come first; those that depend on the amount of text follow after reading.
         return recorded_settings(settings if sentences is None else world.found_by_first(lambda: None)[0])
 
     run = _Run(data, dev, choose, teachers, resumed, world)
@@ -223,15 +226,14 @@ class _Run:
             self.description[BRANCHING],
         )
 
-    def learn(self, store: RunStore, callbacks: Callbacks, when_stopped: str) -> None:
-        """Train to the end."""
+    def learn(self, store: RunStore, callbacks: Callbacks, when_stopped: str) -> list[dict[str, Any]]:
+        """Train to the end; returns the records of all epochs."""
         self.description = check_same_run(self.description, self.world)
         with stop_requests() as request:
-            records = self._epochs(store, callbacks, _Stop(request, f"Stopped; {when_stopped}.", self.world))
-        callbacks.on_end(judge_run(self.data, records))
+            return self._epochs(store, callbacks, _Stop(request, f"Stopped; {when_stopped}.", self.world))
 
     def _epochs(self, store: RunStore, callbacks: Callbacks, stop: _Stop) -> list[dict[str, Any]]:
-        """The records of all epochs."""
+        """The metrics of all epochs."""
         model, data, settings, world = self.stored.model, self.data, self.settings, self.world
         learner = model.learner(settings.learning_rate, settings.clip)
         position = store.position(model, learner)
@@ -263,7 +265,7 @@ class _Run:
                 store.save(model, learner, position)
                 stop.obey()
                 raise
-            store.save(model, learner, position)  # before the dev set, which may take long
+            store.save(model, learner, position)  # before the evaluation on the dev set, which may take long
             self._finish_epoch(position, store, stop, focus)
             record = position.records[-1]
             position = position.next_epoch()
@@ -278,11 +280,12 @@ class _Run:
         return tuple(teacher["name"] for teacher in self.description.get(TEACHERS) or ())
 
     def _span_scores(self, store: RunStore, on_teacher: OnTeacher, stop: _Stop) -> SpanScores | None:
-        """What the teachers find, kept with the run; None for a run without teachers."""
+        """The scores of the teachers, saved with the run; None for a run without teachers."""
         if not self._teacher_names:
             return None
-        # Those of the dev set follow those of the training set.
-        corpora = [self.data.train, self.data.dev] if self.stored.model.needs_teachers else [self.data.train]
+        corpora = [self.data.train]
+        if self.stored.model.needs_teachers or self.settings.focus_on == "average":  # the choice of the epoch uses them
+            corpora.append(self.data.dev)
         scores = store.span_scores([len(parse) for corpus in corpora for parse in corpus.parses])
         if scores is None:
 
@@ -293,14 +296,14 @@ class _Run:
             settings = self.settings
             scores = scores_of_teachers(self._teachers, corpora, settings.focus_on, on_window)
             store.keep_span_scores(scores)
-        self._teachers = []  # their memory is needed
+        self._teachers = []  # frees their memory
         return scores
 
     def _finish_epoch(self, position: Position, store: RunStore, stop: _Stop, focus: SpanScores | None) -> None:
-        """Score the model on the dev set, and save it if it is the best so far; a second call changes nothing."""
+        """Score the model on the dev set, and save it if it is the best so far; a second call has no effect."""
         started = time.perf_counter()
         progress = Progress.at(position, len(self.data.train))
-        # The objective of a focused run counts the teachers' scores, so it is not a likelihood.
+        # The objective of a focused run includes the teachers' scores, so it is not a likelihood.
         is_likelihood = self.stored.model.has_likelihood and not self._teacher_names
         seen = progress.perplexity if is_likelihood else math.inf
         record = {
@@ -328,24 +331,24 @@ class _Run:
         """Evaluate on the dev set; with gradient groups, its sums do not depend on the number of threads either."""
         groups = self.settings.gradient_groups or 1
         with in_fixed_pieces(groups) if groups > 1 else nullcontext():
-            return judge(self.stored, self.data, focus, stop.obey)
+            return evaluate_dev(self.stored, self.data, focus, self.settings.focus_on, stop.obey)
 
 
 def _branching(settings: Settings, data: Data) -> float:
-    """The bonus chosen or, for models with posteriors, the default one at the end that the text shows."""
+    """The chosen bonus or, for models with posteriors, the default bonus on the side that the text shows."""
     if settings.branching is not None or not FAMILIES[settings.model].has_posteriors:
         return settings.branching or 0.0
     return BRANCHING_BONUS * branching_side([parse.words for parse in data.train.parses])
 
 
 class _Stop:
-    """Asks, between two steps, whether to continue."""
+    """Checks between steps whether to continue."""
 
     def __init__(self, request: StopRequest, message: str, world: World) -> None:
         self._request, self._message, self._world = request, message, world
 
     def is_agreed(self) -> bool:
-        """Whether an end was requested in any process, so that all of them end after the same step."""
+        """Whether a stop was requested in any process, so that all of them stop after the same step."""
         signals = self._world.gathered(torch.tensor(self._request.signal or 0))
         if int(signals.max()) and self._request.signal is None:
             self._request.ask(int(signals.max()))

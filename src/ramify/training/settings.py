@@ -1,4 +1,4 @@
-"""Every setting of a training run, with its type and help; all of them are checked here.
+"""All settings of a training run, with types, help and checks.
 
 The command line is generated from this module, so it imports torch only when a grammar is built.
 """
@@ -23,33 +23,33 @@ from ramify.training.text_sizes import sizes_for_text
 PUNCTUATION = ("remove", "penn", "keep")
 FOCUS_ON = ("posteriors", "trees", "average")
 FREE_TO_CHANGE = frozenset(["epochs", "patience", "device", "checkpoint_minutes"])
-"""Settings that a resumed run may change; any other change would make it another run."""
+"""Settings that a resumed run may change; any other change would change the result."""
 DEFAULT_BATCH = 8
 PUNCTUATION_PENALTY = 1.0
 """In nats per constituent; chosen on the dev sets of fr-sequoia and en-craft (docs/better-trees-results.md)"""
 LARGEST = 1_000_000
-"""No count of symbols, words or sentences in a batch may be larger: a larger one is a typing mistake."""
+"""Maximum number of symbols, words or sentences in a batch: a larger number is a typing mistake."""
 MAX_BITS = 64
-"""Larger whole numbers are refused; Python cannot even print one of thousands of digits in an error."""
+"""Maximum size of whole numbers in bits; Python cannot print numbers of thousands of digits in an error."""
 
 
 @dataclass(frozen=True)
 class Settings(ModelOptions):
     """Options of the model and settings of the run.
 
-    Settings marked `by_text` follow the amount of text (`sizes_for_text`) unless you choose them.
+    Settings marked `by_text` depend on the amount of text (`sizes_for_text`) unless you set them.
     """
 
     model: str = setting("tn-pcfg", f"Model family: {', '.join(FAMILIES)}.")
     dropout: float = setting(0.0, "Dropout rate: share of symbols (grammars) or units (other models).")
     seed: int = setting(0, "Random seed; the same seed on the same machine gives the same model.")
-    epochs: int = setting(10, "Passes through the training sentences.", by_text=True)
+    epochs: int = setting(10, "Number of passes through the training sentences.", by_text=True)
     batch_size: int = setting(DEFAULT_BATCH, "Sentences per training step, all of the same length.", by_text=True)
     batch_tokens: int | None = setting(
-        None, "Most words in a training step, instead of --batch-size \\[default: not used]."
+        None, "Maximum number of words in a training step, instead of --batch-size \\[default: not used]."
     )
     gradient_groups: int | None = setting(
-        None, "Parts of a batch whose gradients are added in a fixed order \\[default: 1; under torchrun 4]."
+        None, "Number of parts of a batch; their gradients are added in a fixed order \\[default: 1; torchrun: 4]."
     )
     learning_rate: float = setting(0.002, "Learning rate of Adam.")
     decay: float = setting(1.0, "Factor applied to the learning rate after every epoch.")
@@ -60,15 +60,15 @@ class Settings(ModelOptions):
     vocabulary: int = setting(10_000, "Size of the vocabulary; less frequent words become <unk>.")
     min_count: int | None = setting(
         None,
-        "Words seen fewer times become <unk> \\[default: 1; 2 for text if --vocabulary would keep every word].",
+        "Words seen fewer times than this become <unk> \\[default: 1; for text 2 if --vocabulary would keep all].",
     )
-    patience: int = setting(5, "Stop after this many epochs without a better dev likelihood.", by_text=True)
+    patience: int = setting(5, "Stop after this many epochs without a better score on the dev set.", by_text=True)
     clip: float = setting(3.0, "Maximum norm of the gradient.")
     focus: float | None = setting(
         None, "Weight of the teachers' spans in training (beta) \\[default: 1 with teachers]."
     )
     focus_on: str = setting(
-        "posteriors", "What to use from the teachers: posteriors or trees of each one, or trees of their average."
+        "posteriors", "What to learn from: posteriors or trees of each teacher, or trees of their average."
     )
     focus_decay: float = setting(1.0, "Factor applied to --focus after every epoch.")
     punctuation_penalty: float | None = setting(
@@ -78,7 +78,7 @@ class Settings(ModelOptions):
     branching: float | None = setting(
         None,
         "Bonus in parsing for spans at one end of the sentence: above 0 the right end, below 0 the left end "
-        "\\[default: 0.3 at the end that the order of frequent words in the text shows].",
+        "\\[default: 0.3 at one end if the frequent words of the text show which, else 0].",
     )
     input: str = setting(
         "auto",
@@ -103,7 +103,7 @@ class Settings(ModelOptions):
     checkpoint_minutes: float = setting(5.0, "Minutes between checkpoints, from which a run can be resumed.")
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps ...; auto uses a GPU if available.")
     further_options: dict[str, Any] = field(default_factory=dict)
-    """Options that only a family from outside the package has, by name"""
+    """Options of families from outside the package, by name"""
 
     def __post_init__(self) -> None:
         _one_of("model", self.model, FAMILIES)
@@ -170,8 +170,8 @@ class Settings(ModelOptions):
             raise RamifyError(f"punctuation_penalty is {self.punctuation_penalty}, but must be at least 0.")
         if self.punctuation_penalty and not _learns_trees_from_words(self.model):
             raise RamifyError(
-                f"punctuation_penalty is {self.punctuation_penalty}, but the loss of {self.model} has no scores of "
-                "spans that it could change; leave it out, or choose a PCFG."
+                f"punctuation_penalty is {self.punctuation_penalty}, but {self.model} does not support it; leave it "
+                "out, or choose a PCFG."
             )
         if not abs(self.branching or 0.0) < float("inf"):
             raise RamifyError(f"branching is {self.branching}, but must be a finite number.")
@@ -187,7 +187,7 @@ class Settings(ModelOptions):
         return self.nonterminals or max(1, p // 2), p, self.rank or (p if p > 200 else 200)
 
     def model_arguments(self, words: int) -> dict[str, Any]:
-        """What the model's constructor takes, with the defaults that follow from other options filled in."""
+        """The arguments of the model's constructor, including defaults that follow from other options."""
         family = FAMILIES[self.model]
         changed = {
             option.name: value
@@ -204,7 +204,7 @@ class Settings(ModelOptions):
         return self.punctuation_penalty
 
     def focus_in(self, epoch: int) -> float:
-        """The strength of the focus in an epoch of a run that has teachers."""
+        """The strength of the focus in an epoch of a run with teachers."""
         return (1.0 if self.focus is None else self.focus) * self.focus_decay ** (epoch - 1)
 
     def longest_in(self, epoch: int) -> int | None:
@@ -213,7 +213,7 @@ class Settings(ModelOptions):
 
 
 def _learns_trees_from_words(model: str) -> bool:
-    """Whether the objective of a family sums over trees with span scores, and not only those of its teachers."""
+    """Whether the objective of a family is a sum over trees with span scores, and not only over those of teachers."""
     return FAMILIES[model].takes_span_scores and not FAMILIES[model].needs_teachers
 
 
@@ -231,13 +231,13 @@ TYPES: dict[str, type] = {
     "str | None": str,
     "bool": bool,
 }
-"""The types that settings have, by their annotations."""
+"""The types of settings, by annotation."""
 KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
-"""These types in words, for errors."""
+"""Names of these types, for errors."""
 
 
 def named_settings() -> dict[str, Field[Any]]:
-    """The settings that can be given by name, each a single value."""
+    """The settings with a single value, which can be given by name."""
     return {each.name: each for each in fields(Settings) if str(each.type) in TYPES}
 
 
@@ -262,7 +262,7 @@ def presets() -> dict[str, Traversable]:
 
 
 def _from_toml(file: Path | Traversable) -> dict[str, Any]:
-    """What a TOML file sets, by name."""
+    """The settings in a TOML file, by name."""
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
@@ -288,7 +288,7 @@ def load_settings(
     replace all defaults and cannot be changed.
     """
     chosen: dict[str, tuple[Any, str]] = {}
-    """Value and where it comes from, by name"""
+    """Value and source, by name"""
     if preset is not None:
         _one_of("preset", preset, presets())
         chosen |= _sourced(_from_toml(presets()[preset]), f"preset {preset}")
@@ -308,11 +308,11 @@ def load_settings(
 
 
 def recorded_settings(record: dict[str, Any]) -> Settings:
-    """The settings of an earlier run from its config; settings added since have the value that was then in effect."""
+    """The settings of an earlier run from its config; settings added since then get the values of that time."""
     known = {"gradient_groups": 1, "punctuation_penalty": 0.0, "branching": 0.0, **record}
     known.pop("focus_branching", None)  # of earlier versions; the span scores that it changed are saved
     if known.get("batch_tokens") is not None:
-        known.pop("batch_size", None)  # which was recorded at its default
+        known.pop("batch_size", None)  # recorded with its default
     return load_settings(None, known)
 
 
@@ -327,7 +327,7 @@ def _family_defaults(chosen: dict[str, tuple[Any, str]], sentences: int | None) 
 
 
 def _sourced(values: dict[str, Any], source: str) -> dict[str, tuple[Any, str]]:
-    """Each value with where it comes from, of the type that its setting has."""
+    """Each value with its source, converted to the type of its setting."""
     known = named_settings()
     return {
         name: (_converted(known[name], value, source) if name in known else value, source)

@@ -1,4 +1,4 @@
-"""Ctrl-C and termination while something must not be left half-done."""
+"""Handling of Ctrl-C and termination while work must not be left unfinished."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ramify.errors import Stopped
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SAME_REQUEST_SECONDS = 1.0
-"""Seconds within which a signal that comes again is the same wish: `timeout` sends it to a process and to its group."""
+"""A repeated signal within these seconds is the same request: `timeout` signals a process and its group."""
 
 
 class StopRequest:
@@ -28,7 +28,7 @@ class StopRequest:
         return number == self.signal and time.monotonic() - self._since < SAME_REQUEST_SECONDS
 
     def ask(self, number: int) -> None:
-        """Ask for an end."""
+        """Request a stop."""
         self.signal, self._since = number, time.monotonic()
 
     def obey(self, message: str = "Stopped.") -> None:
@@ -39,9 +39,9 @@ class StopRequest:
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Within, a signal only leaves its request; a second one that is not an echo has its usual effect at once.
+    """In this context, a signal only records a request; a second one that is not a repetition has its usual effect.
 
-    Signals reach the main thread alone, so in any other nothing changes.
+    Only the main thread receives signals, so this has no effect in other threads.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():

@@ -1,14 +1,18 @@
-"""What a training run reports before its first step and after its last one."""
+"""The reports of a training run before its first and after its last step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ramify.corpus.cleaning import ALL_WORDS
+from ramify.corpus.sentence import Sentence
 from ramify.corpus.vocabulary import UnknownCount
+from ramify.evaluation.agreement import MIN_SENTENCES, MemberAgreement
 from ramify.models import Model
+from ramify.parser.ensemble_members import some_of
+from ramify.parser.parser import Parser
 from ramify.parser.predictions import evaluate
 from ramify.training.data import Data
 from ramify.training.settings import Settings
@@ -17,51 +21,51 @@ from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
 WORDS_PER_PRETERMINAL = 300
 """With fewer training words for each preterminal, more symbols seldom help; docs/usage.md gives the figures."""
 MIN_PRETERMINALS = 30
-"""Fewer are never recommended: then the text is too short."""
+"""Fewer preterminals are never recommended: then the text is too short."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run learns from, and what it learns; counts are of sentences unless they say otherwise."""
+    """The data and the model of a run; counts are numbers of sentences unless stated otherwise."""
 
     source: str
     used: int
     held_out: int
-    """Taken from the training data to choose the model by; 0 if there is a dev set"""
+    """Taken from the training data to choose the epoch; 0 if there is a dev set"""
     dropped: Mapping[str, int]
-    """By reason"""
+    """Number by reason"""
     blank_lines: int
     dev_source: str
     dev: int
     dev_has_trees: bool
     words: int
-    """Of the sentences used, with repetition"""
+    """Number of words of the used sentences, with repetition"""
     vocabulary: int
-    """Different words the model knows, `<unk>` among them"""
+    """Number of different words that the model knows, including `<unk>`"""
     min_count: int
     """Words seen fewer times are `<unk>`"""
     unknown: UnknownCount
-    """Words of the sentences used that are not in the vocabulary"""
+    """Words of the used sentences that are not in the vocabulary"""
     dev_unknown: UnknownCount
     model: str
     sizes: Mapping[str, int]
-    """Those of the family, such as nonterminals"""
+    """Sizes of the family, such as nonterminals"""
     parameters: int
     has_likelihood: bool
     """Whether the model has a perplexity"""
     epochs: int
     epochs_done: int
-    """By an earlier run that this one resumes"""
+    """Number of epochs of the earlier run that this one resumes"""
     recommended: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that are those recommended for the amount of text"""
+    """Settings with the values recommended for the amount of text"""
     breaks: int = 0
-    """Places between training words where punctuation stood that constituents should not cross; 0 if they may"""
+    """Number of places of punctuation that constituents should not cross; 0 if they may"""
     branching: float = 0.0
     """Bonus in parsing for spans at the right end of the sentence or, below 0, at the left end"""
     teachers: tuple[str, ...] = ()
     """The parsers that a focused run follows"""
     focus: float | None = None
-    """How strongly it follows them in the first epoch; None if there are none, or nothing else to learn from"""
+    """Strength of the focus in the first epoch; None without teachers, or for models that learn only from teachers"""
 
     @property
     def read(self) -> int:
@@ -70,7 +74,7 @@ class Summary:
 
     @property
     def notes(self) -> list[str]:
-        """What may be wrong with the text."""
+        """Possible problems of the text."""
         notes = [self._advice_on_symbols(), self._advice_on_text()]
         if self.dev_unknown.unknown and not self.unknown.unknown:
             notes.append(
@@ -80,7 +84,7 @@ class Summary:
         return [note for note in notes if note is not None]
 
     def _advice_on_text(self) -> str | None:
-        """What to expect of one grammar that learns from little text; None where there is enough, or teachers."""
+        """What to expect of one grammar trained on little text; None if there is enough text, or with teachers."""
         if self.used >= FEW_SENTENCES or self.teachers or not self.has_likelihood:
             return None
         return (
@@ -89,7 +93,7 @@ class Summary:
         )
 
     def _advice_on_symbols(self) -> str | None:
-        """What to do where there is too little text for the number of symbols; None where there is enough."""
+        """Advice if there is too little text for the number of symbols; None if there is enough."""
         symbols = self.sizes.get("preterminals", 0)
         if self.words >= WORDS_PER_PRETERMINAL * symbols:
             return None
@@ -106,19 +110,21 @@ class Verdict:
     """The result of a run; scores against dev trees are reported, but do not choose the model."""
 
     best_epoch: int
-    """The epoch that was kept"""
+    """The epoch that is kept"""
     epochs: int
-    """All that were trained"""
+    """Number of all trained epochs"""
     dev_perplexity: float | None
     """None for a model without a likelihood"""
     dev_f1: float | None
-    """S-F1 of the epoch that was kept; None without trees"""
+    """S-F1 of the kept epoch; None without trees"""
     branching: Mapping[str, float]
     """S-F1 of left and right branching on the same sentences"""
+    wrong_side: Literal["left", "right"] | None = None
+    """The side to which the trees branch, if the order of words in the text shows the other one"""
 
     @property
     def lost_to(self) -> str | None:
-        """The better of the two, if it is better than the model."""
+        """The better of left and right branching, if it is better than the model."""
         if self.dev_f1 is None:
             return None
         name = max(self.branching, key=lambda each: self.branching[each])
@@ -133,7 +139,7 @@ def summarise(
     teachers: tuple[str, ...] = (),
     branching: float = 0.0,
 ) -> Summary:
-    """What is known before the first step."""
+    """The summary before the first step."""
     dropped = dict(data.dropped)
     return Summary(
         source=data.train.source,
@@ -167,15 +173,33 @@ def summarise(
     )
 
 
-def judge_run(data: Data, records: Sequence[Mapping[str, Any]]) -> Verdict:
-    """From the records of all epochs; left and right branching are scored here."""
+def summarise_result(data: Data, records: Sequence[Mapping[str, Any]], parser: Parser) -> Verdict:
+    """The result of a run, from the records of all epochs and the model that was kept."""
     best_epoch = records[-1]["best_epoch"]
     best = next(record for record in records if record["epoch"] == best_epoch)
     branching = {}
     if data.dev.has_trees:
         branching = {
-            # Rounded as the F1 in the records is, so that equal scores are equal.
+            # Rounded like the F1 in the records, so that equal scores are equal.
             name: round(evaluate(name, data.dev, word_rule=ALL_WORDS).scores.sentence_f1, 2)
             for name in ("left", "right")
         }
-    return Verdict(best_epoch, records[-1]["epoch"], best["dev_perplexity"], best.get("dev_f1"), branching)
+    side = _wrong_side(parser, data)
+    return Verdict(best_epoch, records[-1]["epoch"], best["dev_perplexity"], best.get("dev_f1"), branching, side)
+
+
+def _wrong_side(parser: Parser, data: Data) -> Literal["left", "right"] | None:
+    """The side to which the trees branch without the bonus, unless the bonus is for this side or for none.
+
+    On treebanks, the trees of such grammars are poor (docs/better-trees-results.md).
+    """
+    if not (parser.branching and parser.has_posteriors):
+        return None
+    sentences = some_of([Sentence.from_tokens(parse.words) for parse in data.dev.parses])
+    agreement = MemberAgreement(["model"])
+    for analysis in parser.analyse_many(sentences, branching=0.0):
+        agreement.add([analysis.parse.spans], analysis.parse.spans, len(analysis.parse))
+    left, right = agreement.table[0, -2:]
+    if agreement.sentences < MIN_SENTENCES or (left - right) * parser.branching <= 0:
+        return None
+    return "left" if left > right else "right"

@@ -16,6 +16,6 @@ def sizes_for_text(model: str, sentences: int) -> dict[str, Any]:
     chosen: dict[str, Any] = {"epochs": 10, "batch_size": 8} if few else {"epochs": 4, "batch_size": 16}
     if model == "tn-pcfg":
         chosen["patience"] = 2
-        if few:  # on more text, grammars initialised like this are still poor after four epochs
+        if few:  # with more text, grammars with this initialisation are still poor after four epochs
             chosen |= {"initialisation": "xavier-normal", "shared_projection": True, "tied_embeddings": True}
     return chosen

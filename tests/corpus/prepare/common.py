@@ -1,4 +1,4 @@
-"""Small treebanks and what was made of them."""
+"""Small treebanks, and the folders prepared from them."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from tests.command import ramify
 from tests.corpus.prepare.common import write
 
 
-def test_the_command_says_what_it_decided_skipped_and_counted(tmp_path):
+def test_the_command_reports_decisions_skipped_trees_and_counts(tmp_path):
     lines = [*["(S (N a)"] * 22, *(f"(S (N w{i}) (V b) (PONCT .) (PONCT «))" for i in range(48))]
     write(tmp_path / "some.trees", "\n".join(lines))
     result = ramify("prepare", "brackets", tmp_path / "some.trees", "--out", tmp_path / "out", "--split", "8/1/1")

@@ -1,4 +1,4 @@
-"""Traces go, corrupt trees are skipped, and every tree is accounted for."""
+"""Traces are removed, corrupt trees are skipped, and every tree is counted."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_tree_lost_with_a_corrupt_one_is_counted(tmp_path):
     assert count_tree_starts(b"words alone") == 0
 
 
-def test_trees_that_go_on_at_the_margin_are_read_as_they_are(tmp_path):
+def test_trees_may_continue_without_indentation(tmp_path):
     source = write(tmp_path / "some", "\n".join(["(TOP", "(S (NN a)", "(NN b)))"] * 10))
     prepared = prepare_treebank("brackets", source, tmp_path / "out")
     assert sum(len(split.kept) for split in prepared.splits.values()) == 10

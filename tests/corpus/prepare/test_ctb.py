@@ -73,7 +73,7 @@ def test_ctb_articles_of_each_split():
     assert [split_of_article(n) for n in (0, 326, 399, 1152)] == [None] * 4
 
 
-def test_ctb_goes_on_behind_what_is_corrupt(tmp_path):
+def test_ctb_reading_continues_after_a_corrupt_tree(tmp_path):
     broken = CTB.replace("(NN 建设)))", "(NN 建设))")
     for article in (1, 271, 301):
         write(tmp_path / f"chtb_{article:03}.fid", broken.encode("gb18030"))

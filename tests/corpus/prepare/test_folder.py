@@ -1,4 +1,4 @@
-"""The folder that is left: its rule for words, what is overwritten, what is refused."""
+"""The prepared folder: its rule for words, overwriting, errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ramify.errors import RamifyError
 from tests.corpus.prepare.common import tree, twenty, words_of, write
 
 
-def test_the_guess_is_put_to_the_question(tmp_path):
+def test_the_user_is_asked_to_confirm_the_guess(tmp_path):
     source = twenty(tmp_path / "some.trees")
     asked: list[WordRule] = []
     with pytest.raises(RamifyError, match="--punctuation-tags"):
@@ -27,7 +27,7 @@ def test_the_guess_is_put_to_the_question(tmp_path):
     assert reported.word_rule == WordRule.from_name(". VBZ")
 
 
-def test_a_prepared_folder_brings_its_rule(tmp_path):
+def test_a_prepared_folder_has_its_rule(tmp_path):
     out = tmp_path / "out"
     prepare_treebank("brackets", twenty(tmp_path / "some.trees"), out, punctuation_tags="VBZ")
     rule = WordRule.from_name("VBZ")
@@ -100,7 +100,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
         (("nltk:reader", None, "out"), "no treebank of this name"),
     ],
 )
-def test_what_cannot_be_found_is_named(tmp_path, monkeypatch, arguments, complaint):
+def test_missing_files_are_named(tmp_path, monkeypatch, arguments, complaint):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     twenty(tmp_path / "some.trees")

@@ -1,4 +1,4 @@
-"""Treebanks that NLTK keeps."""
+"""Treebanks from NLTK's data folder."""
 
 from __future__ import annotations
 

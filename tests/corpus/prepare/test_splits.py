@@ -1,4 +1,4 @@
-"""Train, dev and test of treebanks without a split of their own."""
+"""Train, dev and test of treebanks without a standard split."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ramify.errors import RamifyError
 from tests.corpus.prepare.common import manifest_of, tree, twenty, words_of, write
 
 
-def test_a_file_is_dealt_out_by_blocks(tmp_path):
+def test_a_file_is_divided_by_blocks(tmp_path):
     source = twenty(tmp_path / "some.trees")
     prepared = prepare_treebank("brackets", source, tmp_path / "out")
     assert words_of(tmp_path / "out", "train") == [f"w{i}" for i in range(16)]
@@ -29,7 +29,7 @@ def test_a_file_is_dealt_out_by_blocks(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "some.trees"]
 
 
-def test_blocks_of_fifty_in_the_proportion_asked_for():
+def test_blocks_of_fifty_in_the_requested_proportion():
     splits = block_splits(1200, (8, 1, 1))
     assert [splits.count(name) for name in SPLITS] == [1000, 100, 100]
     assert splits[399:401] == ["train", "dev"]
@@ -62,7 +62,7 @@ def test_files_by_name():
             split_files(names, wrong)
 
 
-def test_a_folder_keeps_its_own_split_and_says_what_it_left_out(tmp_path):
+def test_a_folder_keeps_its_split_and_reports_unused_files(tmp_path):
     for name in ("train.trees", "valid.trees", "test.mrg", "more.trees"):
         write(tmp_path / "in" / name, tree(name))
     prepared = prepare_treebank("brackets", tmp_path / "in", tmp_path / "out")
@@ -71,7 +71,7 @@ def test_a_folder_keeps_its_own_split_and_says_what_it_left_out(tmp_path):
     assert manifest_of(tmp_path / "out")["files_of_no_split"] == ["more.trees"]
     prepare_treebank("brackets", tmp_path / "in", tmp_path / "in" / "out", split="train=[mt]*s dev=v* test=test.*")
     assert words_of(tmp_path / "in" / "out", "train") == ["more.trees", "train.trees"]
-    # What was prepared below the source is no part of it.
+    # A folder prepared inside the source is not part of the source.
     prepare_treebank(
         "brackets", tmp_path / "in", tmp_path / "in" / "out", split="train=*train* dev=v* test=t*.mrg", overwrite=True
     )

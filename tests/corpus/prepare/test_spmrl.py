@@ -13,7 +13,7 @@ from ramify.corpus.reading import SPLITS
 from ramify.errors import RamifyError
 from tests.corpus.prepare.common import manifest_of, sentences_of, trees_of, write
 
-# One tree a line as in the shared task, two for each language; then what is left, and the words.
+# One tree per line as in the shared task, two for each language; then the prepared trees and the words.
 SPMRL = {
     "Basque": (
         "(TOP (S (SN (IZE##lem=etxe|AZP=ARR|KAS=ABS## Etxea)) (ADI##lem=joan|ASP=BURU## erori) (PUNT##lem=.## .)))",

@@ -76,7 +76,7 @@ def test_wsj_with_sections_missing_says_so(tmp_path):
         prepare_treebank("wsj", tmp_path, tmp_path / "none")
 
 
-def test_in_wsj_an_unclosed_tree_costs_no_other(tmp_path):
+def test_in_wsj_an_unclosed_tree_does_not_affect_others(tmp_path):
     for section in SECTIONS:
         write(tmp_path / f"wsj_{section}00.mrg", "( (S (NN a)\n    (NN b) )\n( (S (NN c) (NN d) )))\n( (S (NN e)) )\n")
     reported: list[str] = []

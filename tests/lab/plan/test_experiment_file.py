@@ -14,10 +14,10 @@ from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.experiment import _files, settings_of
 from ramify.lab.plan.experiment_file import presets, read_plan
 from ramify.lab.results.schema import as_record
+from ramify.lab.run.jobs import Job
 from ramify.lab.run.runner import run_experiment, survey
 from ramify.lab.run.scoring import check_data, gold_of
 from ramify.lab.run.status import Status
-from ramify.lab.run.worker_process import Job
 from ramify.training.data import prepare
 from ramify.training.settings import load_settings
 from tests.command import ramify
@@ -92,7 +92,7 @@ def test_data_is_where_the_command_line_says(tmp_path, monkeypatch):
     built_in = read_plan(path, {"small": "built-in"}).data["small"]
     assert built_in.files is None
     for data in (built_in, read_plan(path).data["small"]):  # as a process gets it
-        assert Job.from_json(Job(data, "folder", 1).as_json()).data == data
+        assert Job.from_json(Job("name", data, tmp_path, 1, ()).as_json()).data == data
 
 
 def test_without_names_all_treebanks_of_the_root_are_taken(tmp_path):
@@ -183,7 +183,7 @@ def test_is_refused(tmp_path, case):
 
 
 REFUSED_GROUPS = {
-    "a group without a name": ('name = "all"', "", (r"\[\[group\]\] 1", "name")),
+    "a group without a name": ('name = "all"', "", (r"\[\[group\]\] 1", "lacks 'name'")),
     "an unknown model": ('["dense"]', '["dens"]', (r"\[\[group\]\] 2, models", "'dens'", "'dense'")),
     "two groups of one name": ('"more"', '"all"', ("two groups",)),
     "a group that is no list": ("[[group]]", "[group]", ("tiny.toml",)),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramify.lab.report.exhibit import Exhibit, Number, Table
-from ramify.lab.report.write_report import Footnotes, Page, table_latex
+from ramify.lab.report.write_report import Page, footnotes_of, table_latex
 from ramify.lab.results.collection import Problem
 from ramify.lab.results.schema import one_line
 from ramify.lab.templates import latex, markdown
@@ -82,9 +82,10 @@ def test_markdown_of_a_hostile_name_breaks_no_table() -> None:
 def test_a_note_that_several_exhibits_have_is_a_footnote() -> None:
     table = Table(["a"], {"": [("x",)]})
     first, second = Exhibit("1", (), "One", ["both", "first"], table), Exhibit("2", (), "Two", ["both"], table)
-    footnotes = Footnotes([first, second])
-    assert footnotes.shared == ["both"]
-    assert [footnotes.of(each) for each in (first, second)] == [(["first"], [1]), ([], [1])]
+    assert footnotes_of([first, second]) == {"both": 1}
+    lines = page_of(first, second).as_markdown().splitlines()
+    assert [line for line in lines if "[1](#notes)" in line] == ["first Notes: [1](#notes)", "Notes: [1](#notes)"]
+    assert lines.count("1. both") == 1
 
 
 def latex_of(exhibit: Exhibit) -> str:

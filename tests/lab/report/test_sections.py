@@ -281,7 +281,7 @@ def test_the_run_with_the_best_dev_likelihood_is_shown(tmp_path: Path) -> None:
         tiny("en", "a", 1, 10.0, epochs=epochs(60, 39)),
         tiny("en", "a", 2, 10.0),
     )
-    assert choose_run(runs.of("en", "a")).seed == 1
+    assert choose_run(runs.by_model["en", "a"]).seed == 1
 
 
 def test_cost(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_runs_that_only_a_smaller_group_has_are_drawn(tmp_path: Path) -> None:
     a, b = planned("en", "a", 0), planned("en", "b", 0)
     write_plan(tmp_path, {"large": [*a, *b], "small": planned("en", "a", 1), "part": a})
     runs = made(tmp_path, *(tiny("en", model, seed, 50.0) for model, seed in (("a", 0), ("b", 0), ("a", 1))))
-    assert [(unit.group.name, unit.models) for unit in runs.units()] == [("large", ["a", "b"]), ("small", ["a"])]
+    assert [(unit.group.name, list(unit.models)) for unit in runs.units()] == [("large", ["a", "b"]), ("small", ["a"])]
 
 
 def test_cost_is_of_all_seeds_whatever_their_decoders(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_pages_of_others_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RamifyError, match="file: "):
         make_report(tmp_path / "runs", tmp_path / "file")
-    with pytest.raises(RamifyError, match="there is no folder"):
+    with pytest.raises(RamifyError, match="does not exist; create it first"):
         make_report(tmp_path / "runs", tmp_path / "none" / "out")
 
 

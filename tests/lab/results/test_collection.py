@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ramify.errors import RamifyError
 from ramify.lab.report.write_report import Page, sections_of, summary, table_latex
-from ramify.lab.results.collection import collect_results
+from ramify.lab.results.collection import collect_results, with_details
 from ramify.lab.results.schema import Result, as_record, read_record
 from tests.lab.made_results import FAMILIES, make_folder, planned, put, result, tiny, write, write_plan
 
@@ -29,14 +29,15 @@ def test_a_whole_experiment_has_no_problems(folder: Path) -> None:
     runs = collect_results(folder)
     assert runs.problems == []
     assert runs.title == "A made-up experiment"
-    assert [(group.name, group.title, group.models_on) for group in runs.groups] == [
-        ("main", "Main", {"en": ["tn-pcfg-60", "tn-pcfg-500"]})
-    ]
-    assert [r.seed for r in runs.of("en", "tn-pcfg-500")] == [0, 1]
-    assert {r.decoder for r in runs.of("en", "tn-pcfg-500")} == {"mbr"}
-    assert [r.decoder for r in runs.all_of("en", "tn-pcfg-500")] == ["mbr", "viterbi-rank"] * 2
+    (group,) = runs.groups
+    assert (group.name, group.title) == ("main", "Main")
+    assert {data: list(models) for data, models in group.results.items()} == {"en": ["tn-pcfg-60", "tn-pcfg-500"]}
+    assert [r.decoder for r in group.results["en"]["tn-pcfg-500"]] == ["mbr", "viterbi-rank"] * 2
+    assert runs.by_model["en", "tn-pcfg-500"] == group.results["en"]["tn-pcfg-500"]
+    details = with_details(runs.by_model["en", "tn-pcfg-500"])
+    assert [(r.seed, r.decoder) for r in details] == [(0, "mbr"), (1, "mbr")]
     assert [r.model for r in runs.baselines("en")] == ["right"]
-    first = runs.of("en", "tn-pcfg-60")[0]
+    first = runs.by_model["en", "tn-pcfg-60"][0]
     assert first.hardware == "Imagined CPU @ 2.00GHz, cores 2, 1 thread"
     assert (first.parameters, first.peak_memory_mb, len(first.epochs)) == (1_300_000, 660.0, 5)
 
@@ -121,7 +122,7 @@ def test_names_as_long_as_they_may_be_and_seeds_as_large(tmp_path: Path) -> None
         put(tmp_path, tiny(data, model, seed, 50.0))
     found = collect_results(tmp_path)
     assert found.problems == []
-    assert [r.seed for r in found.of(data, model, found.groups[0])] == seeds
+    assert [r.seed for r in with_details(found.groups[0].results[data][model])] == seeds
 
 
 def test_a_model_may_be_called_baselines(tmp_path: Path) -> None:

@@ -23,9 +23,10 @@ from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan import time_budget
 from ramify.lab.plan.experiment import settings_of
 from ramify.lab.plan.experiment_file import read_plan
-from ramify.lab.plan.recipe import data_set, plan_of, read_recipe, recipe_from
+from ramify.lab.plan.recipe import data_set, default_recipe, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import expected_minutes, fitting_recipe, seconds_per_epoch, versions_of
 from ramify.lab.run.focus import MODEL, PlannedFocus, prepare_focus, run_focus, stage_table
+from ramify.lab.run.jobs import jobs_of
 from ramify.lab.run.runner import _Experiment
 from ramify.lab.run.status import Status
 from ramify.training.data import prepare
@@ -79,7 +80,7 @@ def recipe_file(tmp_path: Path) -> Path:
         (('teachers = ["low-rank"]', 'teachers = ["low-rank"]\nteacher_seeds = [7]'), "seed-7, which no group"),
         (('teachers = ["low-rank"]', "focus = 1.0"), "focus"),
         (('teachers = ["low-rank"]', "teacher_seeds = [0]"), "teacher_seeds"),
-        (('members = ["low-rank", "student"]', "members = []"), "no members"),
+        (('members = ["low-rank", "student"]', "members = []"), "members is empty"),
         (('members = ["low-rank", "student"]', 'members = ["low-rank"]\nweights = [1]'), "weights.? is unknown"),
         (("[averages.both]", "[averages.student]"), "a model and an average"),
     ],
@@ -106,19 +107,21 @@ def test_an_average_says_how_it_is_made(tmp_path):
 def test_what_needs_a_failed_run_fails_with_the_reason(tmp_path):
     plan = read_plan(write_experiment(tmp_path, FOCUSED))
     statuses = {name: Status(name, state="waiting") for name in plan.runs}
-    experiment = _Experiment(plan, tmp_path, statuses, lambda *_: None, 0, lambda *_: pytest.fail("nothing may start"))
-    waiting = [name for name in statuses if "low-rank" not in name]
-    assert experiment._next(waiting) is None  # their teachers are not trained yet
+    for name in ("small/low-rank/seed-0", "small/low-rank/seed-1"):
+        statuses[name].state = "training"
+    jobs = jobs_of(plan, tmp_path)
+    experiment = _Experiment(jobs, statuses, lambda *_: None, 0, lambda *_: pytest.fail("nothing may start"))
+    assert experiment._next() is None  # their teachers are not trained yet
     statuses["small/low-rank/seed-0"].state = "finished"
     statuses["small/low-rank/seed-1"].state = "failed"
-    assert experiment._next(waiting) is None
-    assert waiting == []
+    assert experiment._next() is None
+    assert experiment._waiting == []
     assert "small/low-rank/seed-1" in statuses["small/student/seed-0"].error
     assert statuses["small/both/average"].state == "failed"
 
 
 def test_each_round_teaches_the_next(recipe_file, tmp_path):
-    recipe = read_recipe(str(recipe_file), {"max_length": 20})
+    recipe = read_recipe(recipe_file, {"max_length": 20})
     data = data_set(write_treebank(tmp_path / "mine"))
     runs = plan_of(recipe, data).runs
     teachers = ("mine/low-rank/seed-0", "mine/low-rank/seed-1", "mine/dense/seed-0")
@@ -152,35 +155,44 @@ def test_each_round_teaches_the_next(recipe_file, tmp_path):
 def test_a_recipe_that_cannot_be_is_refused(tmp_path, change, message):
     (tmp_path / "recipe.toml").write_text(RECIPE.replace(*change))
     with pytest.raises(RamifyError, match=message):
-        read_recipe(str(tmp_path / "recipe.toml"), {})
+        read_recipe(tmp_path / "recipe.toml", {})
 
 
 def test_a_recipe_needs_teachers_and_a_file_that_exists(tmp_path):
     (tmp_path / "recipe.toml").write_text("[student]\npreterminals = 8\n")
     with pytest.raises(RamifyError, match="no teachers"):
-        read_recipe(str(tmp_path / "recipe.toml"), {})
+        read_recipe(tmp_path / "recipe.toml", {})
     with pytest.raises(RamifyError, match="recipe file does not exist"):
-        read_recipe("nowhere.toml", {})
+        read_recipe(Path("nowhere.toml"), {})
 
 
-def test_the_default_recipe_is_whole():
-    recipe = read_recipe(None, {"tokenise": None})
-    for sentences in (1_000, 100_000):
-        sized = recipe.for_text(sentences)
-        assert [len(each.seeds) for each in sized.teachers] == [2, 3]
-        assert sized.runs == 6
-        assert recipe_from(sized.as_record(), "again", {}) == sized
-        first, second = (each.with_seed(0) for each in sized.teachers)
-        assert (first.crossing_penalty, second.crossing_penalty) == (1, 0)
-        assert second.initialisation == Settings().initialisation
+@pytest.mark.parametrize(("sentences", "seeds", "focus"), [(9_999, [2, 3], 3.0), (10_000, [2, 2, 1, 1], 8.0)])
+def test_default_recipes_have_teachers_of_different_kinds(sentences, seeds, focus):
+    recipe = read_recipe(default_recipe(sentences), {"tokenise": None}).for_text(sentences)
+    assert [len(each.seeds) for each in recipe.teachers] == seeds
+    assert recipe.runs == sum(seeds) + 1
+    assert len({seed for each in recipe.teachers for seed in each.seeds}) == sum(seeds)
+    assert recipe_from(recipe.as_record(), "again", {}) == recipe
+    first, *others = (each.with_seed(0) for each in recipe.teachers)
+    assert first == load_settings(None, {}, sentences=sentences)
+    assert all(each.crossing_penalty == 0 and each.initialisation == Settings().initialisation for each in others)
     student = recipe.student.with_seed(0)
-    assert (student.preterminals, student.focus_on, student.focus) == (60, "average", 3.0)
+    assert (student.preterminals, student.focus_on, student.focus) == (60, "average", focus)
+
+
+def test_the_amount_of_text_chooses_the_default_recipe(tmp_path, monkeypatch):
+    data = write_treebank(tmp_path / "mine")
+    for threshold, kinds in ((10_000, 2), (10, 4)):
+        monkeypatch.setattr("ramify.lab.plan.recipe.FEW_SENTENCES", threshold)
+        planned = prepare_focus(data, tmp_path / "out", None, {"preterminals": 8}, None, None)
+        assert len(planned.recipe.teachers) == kinds
+        assert all(each.settings["preterminals"] == 8 for each in planned.recipe.teachers)
 
 
 def test_expected_minutes_follow_from_epochs_seeds_and_jobs(recipe_file, monkeypatch):
     monkeypatch.setattr(time_budget, "OVERHEAD", 1.0)
     monkeypatch.setattr(time_budget, "PARSING_EPOCHS", 0.0)
-    recipe = read_recipe(str(recipe_file), {})
+    recipe = read_recipe(recipe_file, {})
     seconds = {"low-rank": 30.0, "dense": 60.0, "student": 15.0}
     # Teachers: 2 x 60 s and 120 s; students: 2 x 30 s in each of two rounds.
     assert expected_minutes(recipe, seconds, 1) == pytest.approx((240 + 120) / 60)
@@ -193,7 +205,7 @@ def test_expected_minutes_follow_from_epochs_seeds_and_jobs(recipe_file, monkeyp
 
 def test_the_longest_version_that_fits_is_chosen(recipe_file, tmp_path, monkeypatch):
     monkeypatch.setattr(time_budget, "seconds_per_epoch", lambda grammars, _: {"dense": 60.0}.get(grammars.name, 20.0))
-    recipe, data = read_recipe(str(recipe_file), {}), data_set(write_treebank(tmp_path / "mine"))
+    recipe, data = read_recipe(recipe_file, {}), data_set(write_treebank(tmp_path / "mine"))
     whole, needed = fitting_recipe(recipe, data, 1000, jobs=1)
     assert whole.runs == recipe.runs
     assert [each.with_seed(0).epochs for each in (*whole.teachers, whole.student)] == [2, 2, 2]
@@ -219,7 +231,7 @@ def test_the_seconds_of_an_epoch_are_those_of_its_steps(recipe_file, tmp_path, m
     monkeypatch.setattr(time_budget, "train_step", step)
     monkeypatch.setattr(time_budget.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(time_budget, "TIMED_STEPS", 4000)
-    recipe, data = read_recipe(str(recipe_file), {}), data_set(write_treebank(tmp_path / "mine"))
+    recipe, data = read_recipe(recipe_file, {}), data_set(write_treebank(tmp_path / "mine"))
     words = sum(len(parse) for parse in read_sentences(data.split("train")).parses if 2 <= len(parse) <= 40)
     assert seconds_per_epoch(recipe.student, data) == pytest.approx(words, rel=0.02)
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from ramify.lab.run import ray_jobs
+from ramify.lab.run.jobs import ENDED
 from ramify.lab.run.ray_jobs import RayWorker
-from ramify.lab.run.worker_process import ENDED
 
 
 class LostError(Exception):
@@ -39,12 +39,12 @@ class FakeRay:
             raise self._error
 
 
-JOB = SimpleNamespace(threads=1, as_json=lambda: "{}")
+JOB = SimpleNamespace(name="one", threads=1, as_json=lambda: "{}")
 
 
-def test_a_job_ends_once_however_many_say_so():
+def test_a_job_ends_once_although_two_events_report_its_end():
     events = queue.Queue()
-    worker = RayWorker(FakeRay(), None, "one", JOB, events)
+    worker = RayWorker(FakeRay(), None, JOB, events)
     given = [{"event": "epoch"}, {"event": ENDED, "code": 0, "written": "a warning"}, {"event": ENDED, "code": 1}]
     for event in given:
         worker.take(event)
@@ -55,7 +55,7 @@ def test_a_job_ends_once_however_many_say_so():
 @pytest.mark.parametrize(("error", "code"), [(CancelledError(), -15), (LostError("the machine has no memory left"), 1)])
 def test_a_job_that_ray_ended_has_an_exit_code(error, code):
     events, ray = queue.Queue(), FakeRay(error)
-    worker = RayWorker(ray, None, "one", JOB, events)
+    worker = RayWorker(ray, None, JOB, events)
     ray.over.set()
     name, event = events.get(timeout=60)
     assert (name, event["event"], event["code"]) == ("one", ENDED, code)
@@ -67,9 +67,9 @@ def test_a_job_that_ray_cancels_is_asked_to_save_its_run(monkeypatch):
     done, channel = [], queue.Queue()
 
     class FakeWorker:
-        def __init__(self, name: str, _job: object, _lock: object, events: queue.Queue) -> None:
-            self._name, self._events = name, events
-            events.put((name, {"event": "epoch"}))
+        def __init__(self, job: SimpleNamespace, _lock: object, events: queue.Queue) -> None:
+            self._name, self._events = job.name, events
+            events.put((job.name, {"event": "epoch"}))
             FakeWorker.end = self.end
 
         def end(self) -> None:
@@ -97,7 +97,7 @@ def test_a_job_that_ray_cancels_is_asked_to_save_its_run(monkeypatch):
     monkeypatch.setattr(ray_jobs, "Worker", FakeWorker)
     monkeypatch.setattr(ray_jobs, "Job", SimpleNamespace(from_json=lambda _: JOB))
     monkeypatch.setattr(ray_jobs, "time", SimpleNamespace(sleep=interrupted))
-    ray_jobs._work("one", "{}", channel)
+    ray_jobs._work("{}", channel)
     assert done == ["stopped", "killed"]
     ended = {"event": ENDED, "code": 130, "written": "a warning"}
     assert [channel.get_nowait() for _ in range(channel.qsize())] == [("one", {"event": "epoch"}), ("one", ended)]

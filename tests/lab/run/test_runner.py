@@ -22,6 +22,7 @@ from ramify.evaluation.baselines import BASELINES
 from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.results.collection import collect_results
 from ramify.lab.run import experiment_folder as folder_module
+from ramify.lab.run.jobs import jobs_of
 from ramify.lab.run.runner import check_jobs, run_experiment, survey
 from ramify.lab.run.scoring import baseline_result, gold_of, model_result
 from ramify.storage.locks import locked_folder
@@ -195,9 +196,7 @@ def test_a_run_that_fails_is_told_and_the_others_go_on(tmp_path):
 def test_a_process_that_breaks_down_is_a_failure_too_and_can_be_tried_again(tmp_path, monkeypatch):
     plan, out = read_plan(write_experiment(tmp_path, DENSE_ALONE.replace("[0, 1]", "[0]"))), tmp_path / "out"
     with monkeypatch.context() as broken:
-        broken.setattr(
-            "ramify.lab.run.worker_process._CODE", "import os, sys; sys.stderr.write('ouch'); os.kill(os.getpid(), 9)"
-        )
+        broken.setattr("ramify.lab.run.jobs._CODE", "import os, sys; sys.stderr.write('ouch'); os.kill(os.getpid(), 9)")
         assert set(states(run_experiment(plan, out)).values()) == {"failed"}
     failed = json.loads((out / "runs" / "small" / "dense" / "seed-0" / "failed.json").read_text())
     assert "SIGKILL; if memory ran out, give fewer --jobs" in failed["error"]
@@ -212,7 +211,7 @@ def test_a_process_that_breaks_down_is_a_failure_too_and_can_be_tried_again(tmp_
         (lambda text: text.replace("epochs = 2", "epochs = 3"), "low-rank/seed-0: holds a run with epochs 2, not 3"),
         (lambda text: "threads = 2\n" + text, "holds a run with 1 threads, not 2; set threads = 1"),
         (lambda text: text.replace("rank = 8", ""), "holds a run with rank 8, not None"),
-        (lambda text: 'split = "dev"\n' + text, "test set of small, not of the dev set"),
+        (lambda text: 'split = "dev"\n' + text, "begun with split = 'test' for small, not 'dev'"),
     ],
 )
 def test_runs_with_other_settings_are_refused(copied, change, message):
@@ -262,18 +261,18 @@ def test_data_that_were_changed_while_the_plan_lacked_them_are_refused(tmp_path,
 
 def test_a_damaged_result_is_made_again(tmp_path):
     plan, out = read_plan(write_experiment(tmp_path, ONE)), tmp_path / "out"
-    run = plan.runs["small/dense/seed-0"]
+    run, baselines = (jobs_of(plan, out)[name] for name in ("small/dense/seed-0", "small/baselines"))
     result = tiny("small", "dense", 0, 50.0)
-    files = {out / run.path / "results" / "mbr.json": result, out / "baselines" / "small" / "left.json": result}
+    files = {out / "runs/small/dense/seed-0/results/mbr.json": result, out / "baselines/small/left.json": result}
     for damaged in (True, False):
         for file, content in files.items():
             write(file, {"format": 1} if damaged else content)
-        assert folder_module.missing_decoders(out, run) == (("mbr",) if damaged else ())
-        assert folder_module.missing_baselines(out, plan, "small") == (("left", "random") if damaged else ("random",))
+        assert run.missing() == (("mbr",) if damaged else ())
+        assert baselines.missing() == (("left", "random") if damaged else ("random",))
 
 
 def test_a_run_whose_folder_cannot_be_made_is_one_that_failed(tmp_path, monkeypatch):
-    monkeypatch.setattr("ramify.lab.run.worker_process._CODE", "raise SystemExit(1)")
+    monkeypatch.setattr("ramify.lab.run.jobs._CODE", "raise SystemExit(1)")
     plan, out = read_plan(write_experiment(tmp_path, ONE)), tmp_path / "out"
     out.mkdir()
     folder_module.write_plan(out, plan)

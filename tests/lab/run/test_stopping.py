@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -14,8 +13,8 @@ import pytest
 from ramify.errors import Stopped
 from ramify.lab.plan.experiment_file import read_plan
 from ramify.lab.run import runner
+from ramify.lab.run.jobs import Events, Job, explain
 from ramify.lab.run.runner import run_experiment
-from ramify.lab.run.worker_process import explain
 from ramify.training import stopping
 from ramify.training.stopping import stop_requests
 from tests.lab.tiny_experiment import TINY, write_experiment
@@ -24,10 +23,8 @@ from tests.lab.tiny_experiment import TINY, write_experiment
 class KilledWorker:
     """Ends at once by SIGTERM, as one does that is still being loaded; the experiment hears of the signal later."""
 
-    def __init__(self, name: str, *about: object) -> None:
-        events = about[-1]
-        assert isinstance(events, queue.Queue)
-        events.put((name, {"event": "ended", "code": -signal.SIGTERM}))
+    def __init__(self, job: Job, _: int, events: Events) -> None:
+        events.put((job.name, {"event": "ended", "code": -signal.SIGTERM}))
         main = threading.main_thread().ident
         assert main is not None
         threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGTERM)).start()

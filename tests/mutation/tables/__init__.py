@@ -1,4 +1,4 @@
-"""The mutants, one file for each room of the package, or for several small ones."""
+"""The mutants, one file for each package or for several small ones."""
 
 from tests.mutation.mutants import Group
 from tests.mutation.tables import (

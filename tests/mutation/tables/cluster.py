@@ -1,4 +1,4 @@
-"""Blocks, parts and workers; the simulated cluster is no part of the package."""
+"""Blocks, parts and workers; the simulated cluster is not part of the package."""
 
 from tests.mutation.mutants import Group, Mutant
 
@@ -38,7 +38,7 @@ GROUPS = (
                 "parquet_cells",
                 "if number >= wanted.stop - 1:",
                 "if False:",
-                equivalent="only rows that are not wanted would be read",
+                equivalent="only rows that are not needed would be read",
             ),
             Mutant("read_text_lines", " or first_line > 1", ""),
             Mutant("TextRules._texts", "first_line - 1 + number", "number"),

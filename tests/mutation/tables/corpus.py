@@ -1,4 +1,4 @@
-"""Readers, cleaning, vocabulary, text, treebanks to be prepared, the built-in corpus."""
+"""Readers, cleaning, vocabulary, text, treebank preparation, the built-in corpus."""
 
 from tests.mutation.mutants import Group, Mutant
 

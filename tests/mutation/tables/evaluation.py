@@ -1,4 +1,4 @@
-"""Scores, tests of significance, labels, baselines, trees of other systems."""
+"""Scores, significance tests, labels, baselines, trees of other systems."""
 
 from tests.mutation.mutants import Group, Mutant
 

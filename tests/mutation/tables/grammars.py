@@ -104,7 +104,7 @@ GROUPS = (
                 "draw",
                 'side="right"',
                 'side="left"',
-                equivalent="differs only where a random number of 53 bits equals a running total exactly",
+                equivalent="differs only if a random number of 53 bits equals a cumulative sum exactly",
             ),
             Mutant(
                 "LowRankRules.child_sampler.children",
@@ -115,7 +115,7 @@ GROUPS = (
                 "TableGrammar.from_binary_rules",
                 "if d > m * m:",
                 "if d > m * m or True:",
-                equivalent="the same grammar in the other of its two forms",
+                equivalent="gives the same grammar in its other form",
             ),
             Mutant("TableGrammar.from_binary_rules", "right[rights, component] = 1", "right[lefts, component] = 1"),
             Mutant("EMPCFG.maximise", "words + PSEUDO_COUNT", "words"),

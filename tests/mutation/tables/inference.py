@@ -15,7 +15,7 @@ GROUPS = (
                 "compiled_sums:relative_weights",
                 "if peak == -np.inf:",
                 "if peak == np.inf:",
-                equivalent="all weights become NaN, which is not above zero, so the sum is empty all the same",
+                equivalent="all weights become NaN, which is not above zero, so the sum is empty as well",
             ),
             Mutant(
                 "compiled_sums:relative_weights",
@@ -132,7 +132,7 @@ GROUPS = (
                 "sample_with.choose",
                 'side="right"',
                 'side="left"',
-                equivalent="differs only where a random number of 53 bits equals a running total exactly",
+                equivalent="differs only if a random number of 53 bits equals a cumulative sum exactly",
             ),
             Mutant(
                 "sample_with.choose",

@@ -1,4 +1,4 @@
-"""Tables, formats of others, the k best trees, spaCy."""
+"""Tables, other formats, the k best trees, spaCy."""
 
 from tests.mutation.mutants import Group, Mutant
 

@@ -31,7 +31,7 @@ GROUPS = (
         (
             Mutant("resolve", "path.is_file() or (path / CONFIG).exists()", "path.exists()"),
             Mutant("resolve", "_note_hidden(path.absolute(), text)", "pass"),
-            Mutant("resolve", " and not path.exists()", "", equivalent="a folder of such a name is no model"),
+            Mutant("resolve", " and not path.exists()", "", equivalent="a folder with such a name is not a model"),
             Mutant("split_name", "return name, resolve(rest)", "return name, Path(rest)"),
             Mutant("download", "revision is None", "False"),
             Mutant("download", "allow_patterns=PATTERNS", "allow_patterns=['*']"),
@@ -113,7 +113,7 @@ GROUPS = (
                 "_suspect",
                 "found.spans.amax((1, 2)) - 1,",
                 "found.spans.amax((1, 2)) * 0,",
-                equivalent="the sums are off too",
+                equivalent="then the sums are wrong too",
             ),
             Mutant("memory_batches", "(len(batch) + 1) * chart_bytes", "chart_bytes"),
             Mutant(

@@ -142,7 +142,7 @@ GROUPS = (
                 "(p.words for p in train.of_lengths(2, settings.max_length).parses)",
             ),
             Mutant("prepare", "if i % every", "if i"),
-            Mutant("judge", "round(result.scores.sentence_f1, 2)", "round(result.scores.corpus_f1, 2)"),
+            Mutant("evaluate_dev", "round(result.scores.sentence_f1, 2)", "round(result.scores.corpus_f1, 2)"),
             Mutant("Position.next_epoch", "records=self.records", "records=[]"),
             Mutant("FREE_TO_CHANGE", '"epochs", "patience"', '"epochs", "patience", "seed"'),
             Mutant("check_same", 'for name in ("grammar", "words", "text")', 'for name in ("grammar", "words")'),

@@ -1,4 +1,4 @@
-"""A small English-like language with known trees, so that learning can be tried and checked at once.
+"""A small English-like language with known trees, for quick tests of learning.
 
 `grammar.txt` holds the rules, `lexicon.txt` the words; both explain their own format.
 """
@@ -21,15 +21,15 @@ START = "TOP"
 
 @cache
 def builtin_grammar() -> BinaryGrammar:
-    """The grammar that the built-in corpus is drawn from."""
+    """The grammar from which the built-in corpus is drawn."""
     start, binary = _read_rules()
     return BinaryGrammar(start, binary, _read_lexicon())
 
 
 def builtin_treebank(seed: int = 0, train: int = 10_000, dev: int = 300, test: int = 500) -> dict[str, list[Parse]]:
-    """The splits `train`, `dev` and `test`, drawn from `builtin_grammar()`; the same for the same seed.
+    """The splits `train`, `dev` and `test`, drawn from `builtin_grammar()`; the same seed gives the same splits.
 
-    Each split has a separate random stream: a smaller training set leaves `dev` and `test` as they are.
+    Each split has a separate random stream, so `dev` and `test` do not depend on the size of the training set.
     """
     if seed < 0:
         raise RamifyError(f"The seed of the built-in corpus is {seed}, but must be at least 0.")

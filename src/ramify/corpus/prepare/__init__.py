@@ -1,4 +1,4 @@
-"""From a treebank as it is distributed to `train.trees`, `dev.trees`, `test.trees` and a manifest. No torch here."""
+"""Converts a treebank from its distributed form to `train.trees`, `dev.trees`, `test.trees` and a manifest."""
 
 from ramify.corpus.prepare.preparation import Prepared, prepare_treebank
 

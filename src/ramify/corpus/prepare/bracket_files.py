@@ -15,7 +15,7 @@ from ramify.errors import RamifyError
 
 
 def find_brackets(path: Path, out: Path, split: str | None, punctuation_tags: str | None) -> Source:
-    """One file or all files of a folder; a folder's own train, dev and test files are kept as such."""
+    """One file or all files of a folder; existing train, dev and test files of a folder remain these splits."""
     if not path.exists():
         raise RamifyError(f"{path}: does not exist; check the name.")
     if not path.is_dir():
@@ -30,7 +30,7 @@ def find_brackets(path: Path, out: Path, split: str | None, punctuation_tags: st
 
 
 def find_nltk(name: str, split: str | None, punctuation_tags: str | None) -> Source:
-    """The treebank that NLTK calls `name`, from where NLTK keeps its data."""
+    """The treebank that NLTK calls `name`, from NLTK's data folder."""
     import nltk
 
     reader: Any = getattr(nltk.corpus, name, None)

@@ -19,7 +19,7 @@ ARTICLES = frozenset(number for first, last in _RELEASED for number in range(fir
 """The 890 articles of release 5.1"""
 
 _FILE = re.compile(r"chtb_(?P<article>\d{3,4})\.fid", re.IGNORECASE)
-# `<S ID=1>` and `</S>` wherever they stand; every other mark-up has a line to itself.
+# `<S ID=1>` and `</S>` can be anywhere; every other tag has a separate line.
 _MARK_UP = re.compile(rb"<(?P<sentence>/?S)(?:\s[^<>()\n]*)?>|^[ \t]*<[^(\n]*>[ \t\r]*$", re.MULTILINE | re.IGNORECASE)
 _HOLDS_TREES = re.compile(rb"^[ \t]*\(", re.MULTILINE)
 

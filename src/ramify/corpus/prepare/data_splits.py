@@ -1,4 +1,4 @@
-"""Which trees of a treebank without a standard split are train, dev and test."""
+"""Divides a treebank without a standard split into train, dev and test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ramify.errors import RamifyError
 
 DEFAULT_SPLIT = "80/10/10"
 BLOCK = 50
-"""Trees dealt out together, because neighbours in a text are alike; fewer where the treebank is small"""
+"""Neighbouring trees that stay together, because neighbours in a text are similar; fewer if the treebank is small"""
 
 _SHARES = re.compile(r"(\d{1,4})/(\d{1,4})/(\d{1,4})")
 _HOW = "give --split percentages such as 80/10/10, or file names such as 'train=a.mrg,b.mrg dev=c.mrg test=d.mrg'"
@@ -31,7 +31,7 @@ def read_shares(text: str) -> tuple[int, int, int] | None:
 
 
 def block_splits(trees: int, shares: tuple[int, int, int]) -> list[str]:
-    """The split of each tree: of every `sum(shares)` blocks the first are train, then come dev and test."""
+    """The split of each tree: in every `sum(shares)` blocks, the first are train, followed by dev and test."""
     blocks = [split for split, share in zip(SPLITS, shares, strict=True) for _ in range(share)]
     if trees < len(blocks):
         raise RamifyError(f"{trees} trees are too few for a split of {'/'.join(map(str, shares))}; {_HOW}.")
@@ -40,12 +40,12 @@ def block_splits(trees: int, shares: tuple[int, int, int]) -> list[str]:
 
 
 def split_files(names: Iterable[str], text: str) -> dict[str, str]:
-    """The split of each file, of those that `text` names: `train=0*.mrg,1*.mrg dev=22.mrg test=23.mrg`."""
+    """The split of each file that `text` names, such as `train=0*.mrg,1*.mrg dev=22.mrg test=23.mrg`."""
     patterns: dict[str, list[str]] = {}
     for part in text.split():
         split, equals, globs = part.partition("=")
         if split not in SPLITS or not equals or not globs or split in patterns:
-            raise RamifyError(f"The split {text!r} is not understood at {part!r}; {_HOW}.")
+            raise RamifyError(f"The split {text!r} is invalid at {part!r}; {_HOW}.")
         patterns[split] = globs.split(",")
     chosen: dict[str, str] = {}
     names = list(names)

@@ -15,7 +15,7 @@ MADE_BY = "ramify prepare"
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """What `ramify prepare` wrote into `folder`; None if it wrote nothing there."""
+    """The manifest that `ramify prepare` wrote into `folder`; None if there is none."""
     try:
         manifest = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -26,7 +26,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def manifest_word_rule(path: str | Path) -> WordRule | None:
-    """The rule for words of a prepared folder, or of one of the files prepared in it; None for anything else."""
+    """The rule for words of a prepared folder, or of a file in it; None for other folders and files."""
     path = Path(path)
     folder = path if path.is_dir() else path.parent
     manifest = read_manifest(folder) if path.exists() else None

@@ -1,4 +1,4 @@
-"""Reading on after a corrupt tree: a file is cut into passages where trees may begin, each read separately."""
+"""Reading after a corrupt tree: a file is cut into passages where trees may begin, which are read separately."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ramify.corpus.tree import Parse
 from ramify.errors import RamifyError
 
 Passage = tuple[int, bytes]
-"""The number of the first line, and the text from there on"""
+"""The number of the first line, and the text from this line on"""
 Cut = Callable[[bytes], Iterator[Passage]]
 
 _BRACKET_AT_MARGIN = re.compile(rb"^\(", re.MULTILINE)
@@ -22,11 +22,11 @@ _BRACKET = re.compile(rb"[()]")
 
 @dataclass(frozen=True)
 class Corrupt:
-    """A passage that does not read."""
+    """A passage that cannot be read."""
 
     error: RamifyError
     trees: int
-    """How many trees begin in it, at least one; all are lost"""
+    """Number of trees that begin in it, at least one; all are lost"""
 
 
 def cut_at_margin(data: bytes) -> Iterator[Passage]:
@@ -35,7 +35,7 @@ def cut_at_margin(data: bytes) -> Iterator[Passage]:
 
 
 def margin_slices(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
-    """Where the passages of `data[start:end]` lie; what stands before the first `(` is one unless it is blank."""
+    """The passages of `data[start:end]`; text before the first `(` is a passage unless it is blank."""
     starts = [match.start() for match in _BRACKET_AT_MARGIN.finditer(data, start, end)]
     if data[start : starts[0] if starts else end].strip():
         starts = [start, *starts]
@@ -43,7 +43,7 @@ def margin_slices(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def number_passages(data: bytes, slices: Iterable[tuple[int, int]]) -> Iterator[Passage]:
-    """The passages that lie at `slices`, which ascend."""
+    """The passages at `slices`, which are in ascending order."""
     line, counted = 1, 0
     for start, end in slices:
         line += data.count(b"\n", counted, start)
@@ -54,7 +54,7 @@ def number_passages(data: bytes, slices: Iterable[tuple[int, int]]) -> Iterator[
 def read_passages(
     data: bytes, name: str, cut: Cut, encoding: str, line_filter: Callable[[str], str] | None
 ) -> Iterator[Parse | Corrupt]:
-    """The trees of a file in order, and among them the passages that do not read."""
+    """The trees of a file in order, mixed with the passages that cannot be read."""
     for first_line, passage in cut(data):
         lines = decode_lines(io.BytesIO(passage), name, first_line, encoding)
         try:
@@ -71,7 +71,7 @@ def whole_file(data: bytes) -> Iterator[Passage]:
 
 
 def count_tree_starts(passage: bytes) -> int:
-    """How many brackets open outside all others; a `)` that closes none is passed over."""
+    """The number of brackets that open outside all others; a `)` that closes none is ignored."""
     depth = starts = 0
     for match in _BRACKET.finditer(passage):
         if match.group() == b"(":

@@ -46,7 +46,7 @@ def prepare_treebank(
     on_file: Callable[[int, int], None] = lambda _done, _files: None,
     on_corrupt: Callable[[str], None] = lambda _message: None,
 ) -> Prepared:
-    """Leave `train.trees`, `dev.trees`, `test.trees` and `manifest.json` in the folder `out`.
+    """Write `train.trees`, `dev.trees`, `test.trees` and `manifest.json` to the folder `out`.
 
     `kind` is wsj, ctb, spmrl, brackets, or `nltk:` and the name of a corpus, which needs no `path`. Traces are
     removed, with the constituents that contain nothing else. Punctuation stays, and the manifest names the rule that
@@ -102,7 +102,7 @@ def prepare_treebank(
         "inputs": checksums,
         "outputs": {name: hashlib.sha256(content).hexdigest() for name, content in outputs.items()},
     }
-    # A file's name need not be UTF-8; JSON has escapes for what is not.
+    # A file name need not be UTF-8; JSON can escape other bytes.
     text = json.dumps(manifest, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
     write_folder(out, {**outputs, MANIFEST: text + b"\n"})
     return Prepared(splits, rule, source)
@@ -122,7 +122,7 @@ def _read(data: bytes, file: SourceFile, source: Source) -> Iterator[Parse | Cor
 def _assign_splits(
     items: list[tuple[SourceFile, Parse | Corrupt]], source: Source
 ) -> Iterator[tuple[str, Parse | Corrupt]]:
-    """Every tree with its split: that of its file, or by its number, for which corrupt ones count too."""
+    """Every tree with its split: that of its file, or by its number, where corrupt trees are counted too."""
     if source.shares is None:
         for file, item in items:
             assert file.split is not None, file.name

@@ -13,7 +13,7 @@ from ramify.storage.locks import locked_file, locked_folder
 
 
 def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
-    """Refuse a folder with something in it, unless it was prepared before and may be replaced."""
+    """Refuse a folder that is not empty, unless `ramify prepare` wrote it and it may be replaced."""
     if source is not None and out.resolve() == source.resolve():
         raise RamifyError(f"{out}: this is the treebank itself; give another folder.")
     if out.exists() and not out.is_dir():
@@ -29,7 +29,7 @@ def check_out(out: Path, source: Path | None, overwrite: bool) -> None:
 
 
 def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
-    """Put `files` into `out`, all or none of them: a new folder appears at once, in an old one they are replaced.
+    """Write all of `files` to `out`, or none: a new folder appears as a whole, and files of an old one are replaced.
 
     Other files in `out` are left alone.
     """
@@ -38,7 +38,7 @@ def write_folder(out: Path, files: Mapping[str, bytes]) -> None:
         if not out.is_dir():
             out.parent.mkdir(parents=True, exist_ok=True)
         with locked_folder(out) if out.is_dir() else locked_file(partial_path(out), out):
-            # A folder that is there may be a link to another disk, or the one we stand in.
+            # An existing folder may be a link to another disk, or the current folder.
             aside = out / name if out.is_dir() else out.with_name(name)
             aside.mkdir()
             try:

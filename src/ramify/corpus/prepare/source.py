@@ -1,4 +1,4 @@
-"""What a format knows of a treebank: which files it has, where they belong, how they are read."""
+"""A treebank as its format describes it: its files, the split of each file, and how they are read."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ class SourceFile:
     """One file of a treebank."""
 
     name: str
-    """As errors and the manifest name it"""
+    """Name in errors and in the manifest"""
     read: Callable[[], bytes]
     split: str | None = None
-    """train, dev or test; None where the trees are dealt out by number"""
+    """train, dev or test; None if trees are divided by number"""
     encoding: Callable[[bytes], str] = lambda _: "utf-8"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A treebank found on disk and everything its format says about it."""
+    """A treebank on disk, with everything that its format determines."""
 
     files: Sequence[SourceFile]
     word_rule: WordRule | None = None
-    """None where it is guessed from the tags"""
+    """None if it is guessed from the tags"""
     cut: Cut = cut_at_margin
-    """Where a tree may begin, so that reading continues after a corrupt one"""
+    """Finds the places where a tree may begin, to continue after a corrupt one"""
     margin_is_a_guess: bool = False
-    """Whether lines inside a tree may also begin at the margin; then `cut` is used only in a file with errors"""
+    """Whether lines inside a tree may start without indentation; then `cut` is used only in a file with errors"""
     line_filter: Callable[[str], str] | None = None
     tidy: Callable[[Parse], Parse] | None = None
     shares: tuple[int, int, int] | None = None
-    """How many blocks in each group, and how many of them are train, dev and test"""
+    """Number of blocks of train, dev and test in each group"""
     facts: dict[str, str] = field(default_factory=dict)
-    """What was found out and belongs into the manifest, such as the language"""
+    """Further facts for the manifest, such as the language"""
     unused: Sequence[str] = ()
     """Files of the treebank that belong to no split"""
     warnings: Sequence[str] = ()
@@ -55,7 +55,7 @@ def file_on_disk(path: Path, name: str, split: str | None = None) -> SourceFile:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole file; that it cannot be read is the user's to know, in one sentence."""
+    """The whole file; if it cannot be read, a user error."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -71,9 +71,9 @@ def visible_files(folder: Path, without: Path) -> Iterator[Path]:
 
 
 def find_files(folder: Path, pattern: re.Pattern[str], without: Path, preferred: str = "") -> dict[Path, re.Match[str]]:
-    """The files below `folder` whose whole name matches; where some lie in a folder `preferred`, those alone.
+    """The files below `folder` whose name matches; if some are in a folder `preferred`, only these.
 
-    Two files of one name are refused: one of them would be counted twice.
+    Two files with the same name are refused, because trees would be counted twice.
     """
     if not folder.is_dir():
         raise RamifyError(f"{folder}: does not exist; give the folder with the files of the treebank.")

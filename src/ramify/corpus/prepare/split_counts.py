@@ -1,4 +1,4 @@
-"""What becomes of every tree that was read: it is written, or dropped for a reason that is counted."""
+"""Counts the trees that were read: each is written, or dropped for a reason."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TRACES = WordRule(removed=frozenset({TRACE_TAG}))
 
 @dataclass
 class SplitCounts:
-    """The trees of one split that are kept, and what became of the others."""
+    """The trees of one split that are kept, and the number of dropped trees by reason."""
 
     kept: list[Parse] = field(default_factory=list)
     trees_in: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     """Trees by reason"""
     removed: Counter[str] = field(default_factory=Counter)
-    """Leaves and constituents taken out of trees that are kept"""
+    """Leaves and constituents removed from trees that are kept"""
 
     def add(self, item: Parse | Corrupt) -> None:
         """Count a tree, and keep it without its traces if anything is left."""
@@ -45,7 +45,7 @@ class SplitCounts:
             self.removed["constituents of traces alone"] += len(item.labels) - len(parse.labels)
 
     def account(self) -> dict[str, object]:
-        """In numbers; nothing disappears."""
+        """All counts; every tree is in one of them."""
         assert self.trees_in == len(self.kept) + self.dropped.total(), "trees were lost"
         return {
             "trees_in": self.trees_in,

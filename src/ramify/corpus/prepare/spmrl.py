@@ -21,7 +21,7 @@ PUNCTUATION_TAGS = {
     "polish": "interp",
     "swedish": "MAD MID PAD",
 }
-"""What the published results leave out, by language"""
+"""Tags of leaves that the published results leave out, by language"""
 
 _FILE = re.compile(r"(?P<split>train5k|train|dev|test)\.(?P<language>[a-z]+)\.gold\.ptb", re.IGNORECASE)
 # In `(NC##g=m|n=s## chat)` and `(NP-SUJ##...##`: everything after the name of the tag or the label.
@@ -30,7 +30,7 @@ _BASE = re.compile(r"[^-:|=]+")
 
 
 def find_spmrl(path: Path, out: Path, language: str | None) -> Source:
-    """The gold files of one language below `path`: those of `language`, or of the only one that is there."""
+    """The gold files of one language below `path`: those of `language`, or of the only language found."""
     found = find_files(path, _FILE, without=out)
     if not found:
         raise RamifyError(
@@ -48,7 +48,7 @@ def find_spmrl(path: Path, out: Path, language: str | None) -> Source:
             "prepare its files as brackets, with --punctuation-tags and --split."
         )
     splits = {m["split"].lower(): file for file, m in found.items() if m["language"].lower() == chosen}
-    # The small training set is part of the whole one; Hebrew and Swedish have no other.
+    # The small training set is part of the large one; Hebrew and Swedish have only the small one.
     train = "train" if "train" in splits else "train5k"
     names = {file: str(file.relative_to(path)) for file in splits.values()}
     rule = WordRule(removed=frozenset(PUNCTUATION_TAGS[chosen].split()))
@@ -72,7 +72,7 @@ def without_features(line: str) -> str:
 
 
 def with_plain_punctuation(parse: Parse, punctuation: frozenset[str]) -> Parse:
-    """Punctuation whose tag carries features or a function (`interp:sg`, `PONCT-MOD`) gets the tag alone."""
+    """Punctuation whose tag has features or a function (`interp:sg`, `PONCT-MOD`) keeps only the tag."""
     heads = [match.group() if (match := _BASE.match(tag)) else tag for tag in parse.tags]
     tags = tuple(head if head in punctuation else tag for head, tag in zip(heads, parse.tags, strict=True))
     return parse if tags == parse.tags else replace(parse, tags=tags)

@@ -1,7 +1,7 @@
 """A glossary: entries, the facts in them, and how they are shown in a terminal, as JSON, Markdown or one HTML page.
 
-All that comes from the model or the text is escaped. The page needs no network and no server: it forbids itself, by the
-checksums of its style and script, to run or load anything else.
+All that comes from the model or the text is escaped. The page needs no network and no server: its security policy
+allows only its own style and script, by their checksums.
 """
 
 from __future__ import annotations
@@ -154,14 +154,14 @@ class Glossary:
 
 
 def percent(share: float) -> str:
-    """`share`, a part of one, for a reader; written together, so that no line breaks in between."""
+    """`share`, from 0 to 1, in percent; without a space, so that no line breaks inside."""
     if 0 < share < 0.0005:
         return "<0.1%"
     return f"{100 * share:.0f}%" if share >= 0.0995 else f"{100 * share:.1f}%"
 
 
 def _record(symbol: Nonterminal | Preterminal) -> dict[str, Any]:
-    """As JSON values; its number says nothing outside of the model, and most grammars have no head words."""
+    """As JSON values, without its number, which means nothing outside the model, and without missing heads."""
     gold = "gold_labels" if isinstance(symbol, Nonterminal) else "gold_tags"
     # Probabilities to six digits; further ones differ from machine to machine.
     content = json.dumps(msgspec.to_builtins(symbol))
@@ -301,9 +301,8 @@ def _facts(symbol: Nonterminal | Preterminal) -> Iterator[tuple[str, Words]]:
 
 
 def _rule(rule: RuleInWords) -> Words:
-    return Words.assemble((f"{rule.probability:.3f}", "dim"), "  ", _child(rule.left), "  +  ", _child(rule.right))
-
-
-def _child(child: Child) -> Words:
-    meaning = f" ({printable(child.meaning)})" if child.meaning else ""
-    return Words.assemble((printable(child.symbol), "bold"), meaning)
+    words = Words.assemble((f"{rule.probability:.3f}", "dim"))
+    for sign, child in (("  ", rule.left), ("  +  ", rule.right)):
+        words.append(sign).append(printable(child.symbol), "bold")
+        words.append(f" ({printable(child.meaning)})" if child.meaning else "")
+    return words

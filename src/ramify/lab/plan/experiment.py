@@ -1,4 +1,4 @@
-"""An experiment as it will be run: every data set, run and group, nothing left to be looked up."""
+"""The plan of an experiment: every data set, group and run, with all settings."""
 
 from __future__ import annotations
 
@@ -14,34 +14,33 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ramify.corpus.lines import read_beginning
-from ramify.corpus.reading import guess_file_kind, read_sentences, split_paths
+from ramify.corpus.reading import SPLITS, guess_file_kind, read_sentences, split_paths
 from ramify.errors import RamifyError, RamifyWarning
 from ramify.lab.plan.toml_file import SettingsTable, check_known, check_name, split_table
-from ramify.lab.results.result_paths import RUNS
-from ramify.lab.results.schema import FORMAT, DataRecord, Group, PlanRecord, Run, run_name
+from ramify.lab.results.schema import FORMAT, RUNS, DataRecord, Group, PlanRecord, Run, run_name
 from ramify.training.settings import Settings
 from ramify.version import VERSION
 
 if TYPE_CHECKING:
     from ramify.corpus.reading import Corpus
+    from ramify.training.data import Data
 
 
 BUILT_IN = "built-in"
-SPLITS = ("train", "dev", "test")
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A treebank by its name, or text or CoNLL-U to learn from."""
+    """A named data set: a treebank, or text or CoNLL-U to learn from."""
 
     name: str
     files: dict[str, Path] | None
-    """Of train, dev and test, the last two only where there are any; None for the built-in corpus. Paths are absolute,
-    because a process in another folder may read them."""
+    """Those of train, dev and test that there are; None for the built-in corpus. Paths are absolute, because processes
+    in other folders read them."""
     words: str = "auto"
     """Which leaves are words, as in the settings"""
     scored: str = "test"
-    """The split that is scored: test, or dev where settings are still being chosen"""
+    """The split that is scored: test, or dev while settings are still being chosen"""
 
     @property
     def is_scored(self) -> bool:
@@ -49,7 +48,7 @@ class DataSet:
         return self.files is None or (self.scored in self.files and begins_like_trees(self.files[self.scored]))
 
     def split(self, name: str) -> Path | Corpus | None:
-        """What to train on, to choose the model by, or to score against; None where that file is missing."""
+        """The data of a split; None if it has no file."""
         if self.files is None:
             from ramify.demo import builtin_corpus
 
@@ -57,21 +56,27 @@ class DataSet:
         file = self.files.get(name)
         if file is None or not begins_like_trees(file) or guess_file_kind(file) == "brackets":
             return file
-        return read_sentences(file, "brackets")  # trees whose first labels are so odd that they would pass for text
+        return read_sentences(file, "brackets")  # trees with unusual first labels, which would be taken for text
+
+    def prepared(self, settings: Settings) -> Data:
+        """Training and dev set, as a run with these settings sees them."""
+        from ramify.training.data import prepare
+
+        return prepare(self.split("train"), self.split("dev"), settings)
 
     @cached_property
     def checksums(self) -> dict[str, str]:
-        """sha256 of every file; a built-in corpus is always the same."""
+        """sha256 of every file; the built-in corpus has none, because it never changes."""
         return {name: _checksum(path) for name, path in (self.files or {}).items()}
 
     def as_record(self) -> DataRecord:
-        """For the plan of an experiment; only the name of the folder, because its path is private."""
+        """As `experiment.json` has it; only the name of the folder, because its path is private."""
         source = BUILT_IN if self.files is None else self.files["train"].parent.name
         return DataRecord(source, self.checksums, self.words, self.scored)
 
 
 def begins_like_trees(file: Path) -> bool:
-    """By its first character; the rest is read before the first run begins."""
+    """Whether the first character is a bracket; the rest is checked before the first run begins."""
     return read_beginning(file).decode("utf-8-sig", "replace").lstrip().startswith("(")
 
 
@@ -93,9 +98,9 @@ def data_sets(
 ) -> dict[str, tuple[dict[str, Path] | None, SettingsTable]]:
     """The files of every data set by its name, and the settings that it has in the experiment.
 
-    `content` is the table [data] of an experiment; where it is empty, the data sets are those of `places` and, without
-    any, all treebanks in the folder `root`. Relative folders are looked for in `root` or, without one, in `base`; the
-    word `built-in` stands for the built-in corpus, `./built-in` for a folder.
+    `content` is the table [data] of an experiment; if it is empty, the data sets are those of `places` or, without
+    any, all treebanks in the folder `root`. Relative paths begin at `root` or, without one, at `base`; the word
+    `built-in` stands for the built-in corpus, `./built-in` for a folder.
     """
     if root is not None and not root.is_dir():
         raise RamifyError(f"{root}: this folder does not exist; check --data-root.")
@@ -119,12 +124,12 @@ def data_sets(
 
 
 def _treebanks_in(root: Path | None) -> dict[str, str]:
-    """Every folder with all three splits in it; a warning names what was left out."""
+    """Every folder with all three splits; a warning names each folder that is left out."""
     found: dict[str, str] = {}
     refused: list[RamifyError] = []
     for folder in sorted(root.iterdir()) if root is not None else ():
         try:
-            if folder.is_dir() and _splits(folder):
+            if folder.is_dir() and split_paths(folder):
                 check_name(folder.name, str(folder))
                 _files(folder, "--data-root")
                 found[folder.name] = str(folder.absolute())
@@ -137,16 +142,9 @@ def _treebanks_in(root: Path | None) -> dict[str, str]:
     return found
 
 
-def _splits(folder: Path) -> dict[str, Path]:
-    try:
-        return split_paths(folder)
-    except OSError as error:
-        raise RamifyError(f"{folder}: cannot be read ({error.strerror}); check its permissions.") from error
-
-
 def _files(folder: Path, where: str) -> dict[str, Path]:
     try:
-        found = _splits(folder)
+        found = split_paths(folder)
     except RamifyError as error:
         raise RamifyError(f"{where}: {error} Say where it is with --data or --data-root.") from error
     for name in SPLITS:
@@ -160,14 +158,14 @@ def _files(folder: Path, where: str) -> dict[str, Path]:
 def planned_run(
     data: str, model: str, settings: Settings, decoders: Sequence[str], teachers: Sequence[str] = ()
 ) -> Run:
-    """A model that will be trained, in one process."""
+    """A run that trains a model, in one process."""
     path = f"{RUNS}/{run_name(data, model, settings.seed)}"
     recorded = asdict(settings) | {"gradient_groups": settings.gradient_groups or 1}
     return Run(data, model, settings.seed, tuple(decoders), path, tuple(teachers), settings=recorded)
 
 
 def planned_average(data: str, model: str, members: Sequence[str], leave_out_collapsed: bool = False) -> Run:
-    """An average of models that will be trained."""
+    """A run that averages trained models."""
     path = f"{RUNS}/{run_name(data, model, None)}"
     return Run(data, model, None, ("mbr",), path, (), tuple(members), leave_out_collapsed)
 
@@ -187,11 +185,11 @@ class Plan:
     groups: tuple[Group, ...]
     baselines: tuple[str, ...]
     threads: int
-    """Of every run; sums depend on it in their last digits, so it belongs to the experiment, not to the machine"""
+    """Of every run; the last digits of sums depend on it, so it is set by the experiment, not by the machine"""
 
     @cached_property
     def runs(self) -> dict[str, Run]:
-        """By name; one that several groups share is there once. All first seeds come before all second ones."""
+        """By name; a run that several groups share occurs once. All first seeds come before all second seeds."""
         merged: dict[str, Run] = {}
         for run in self._in_order():
             earlier = merged.get(run.name)
@@ -206,7 +204,7 @@ class Plan:
         yield from (run for group in self.groups for run in group.runs if run.members)
 
     def as_record(self) -> PlanRecord:
-        """What is written before the first run begins; settings are only with the runs themselves."""
+        """What is written before the first run begins; the runs of groups are without settings."""
         groups = (replace(g, runs=tuple(replace(run, settings=None) for run in g.runs)) for g in self.groups)
         data = {name: data.as_record() for name, data in self.data.items()}
         facts = FORMAT, self.name, self.title, VERSION, self.threads, self.baselines

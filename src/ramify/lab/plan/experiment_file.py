@@ -1,4 +1,4 @@
-"""From a TOML file, or a preset's name, to a plan; everything that can be refused is refused here."""
+"""Reads the TOML file of an experiment, or a preset, into a plan; all mistakes are reported here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ramify.errors import RamifyError
 from ramify.evaluation.baselines import BASELINES, check_baseline
 from ramify.lab.plan.experiment import DataSet, Plan, data_sets, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
+    Names,
     Seed,
+    Seeds,
     SettingsTable,
     check_known,
     check_name,
@@ -61,30 +63,30 @@ class ModelTable(Struct):
     """A table [models.NAME], besides settings: seeds and decoders instead of the group's, and models to focus on."""
 
     seeds: tuple[Seed, ...] = ()
-    decoders: tuple[str, ...] | None = None
+    decoders: Names | None = None
     needs: tuple[str, ...] = field(default=(), name="teachers")
     """The models that must be trained before"""
     seeds_needed: tuple[Seed, ...] = field(default=(), name="teacher_seeds")
-    """Empty for their own seeds or, where they have none, all seeds of the experiment"""
+    """If empty, their own seeds or, if they have none, all seeds of the experiment"""
 
 
 class AverageTable(Struct):
     """A table [averages.NAME]: the models whose runs are averaged, and how. It is not trained itself."""
 
-    needs: tuple[str, ...] = field(default=(), name="members")
+    needs: Names = field(name="members")
     seeds_needed: tuple[Seed, ...] = field(default=(), name="seeds")
     leave_out_collapsed: bool = False
 
 
 class GroupTable(Struct, kw_only=True):
-    """A table [[group]]; what it lacks is as in the whole experiment."""
+    """A table [[group]]; what it does not set is set by the whole experiment."""
 
-    name: str = ""
+    name: str
     title: str = ""
-    data: tuple[str, ...]
-    models: tuple[str, ...]
-    seeds: tuple[Seed, ...]
-    decoders: tuple[str, ...]
+    data: Names
+    models: Names
+    seeds: Seeds
+    decoders: Names
 
 
 def presets() -> dict[str, Path]:
@@ -94,7 +96,7 @@ def presets() -> dict[str, Path]:
 
 
 def find_experiment(text: str) -> Path:
-    """The file that is meant: its path, or the name of a preset."""
+    """The file with this path, or the preset with this name."""
     path, known = Path(text), presets()
     if path.is_file():
         return path
@@ -116,27 +118,34 @@ def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, r
     common = _training_settings(table.settings, f"{where}, [settings]")
     base = Path() if path in presets().values() else path.parent
     found = data_sets(table.data, where, base, places or {}, root)
-    of_data = {name: _training_settings(own, f"{where}, [data.{name}]") for name, (_, own) in found.items()}
+    settings = {name: common | _training_settings(own, f"{where}, [data.{name}]") for name, (_, own) in found.items()}
     models = _models(table, where)
     title = table.title or path.stem
-    reader = _Groups(where, table, common, of_data, models)
+    reader = _Groups(where, table, settings, models)
     entries = table.group or [{"name": name_from(path.stem), "title": title}]
     groups = tuple(reader.group(place, entry) for place, entry in enumerate(entries, start=1))
-    if len({group.name for group in groups}) < len(groups):
-        raise RamifyError(f"{where}: two groups have the same name; rename one of them.")
-    _check_all_used(where, "data set", found, {name for group in groups for name in group.data})
-    _check_all_used(where, "model", models, {name for group in groups for name in group.models})
-    _check_needs(where, groups)
-    data = {}
-    for name, (files, _) in found.items():
-        data[name] = DataSet(name, files, str((common | of_data[name]).get("words", "auto")), table.split)
+    _check_groups(where, groups, found, models)
+    data = {
+        name: DataSet(name, files, str(settings[name].get("words", "auto")), table.split)
+        for name, (files, _) in found.items()
+    }
     return Plan(path.stem, title, data, groups, table.baselines, table.threads)
 
 
-def _check_all_used(where: str, what: str, known: Collection[str], used: set[str]) -> None:
-    for name in known:
-        if name not in used:
+def _check_groups(where: str, groups: Sequence[Group], data: Collection[str], models: Collection[str]) -> None:
+    """Refuse what no group contains, and runs that wait for others that no group contains."""
+    if len({group.name for group in groups}) < len(groups):
+        raise RamifyError(f"{where}: two groups have the same name; rename one of them.")
+    used = {("data set", name) for group in groups for name in group.data}
+    used |= {("model", name) for group in groups for name in group.models}
+    for what, name in (*(("data set", name) for name in data), *(("model", name) for name in models)):
+        if (what, name) not in used:
             raise RamifyError(f"{where}: no group contains the {what} {name}; add it to one, or remove it.")
+    runs = {run.name: run for group in groups for run in group.runs}
+    for run in runs.values():
+        for other in run.needs:
+            if other not in runs:
+                raise RamifyError(f"{where}: {run.name} needs {other}, which no group contains; add it to one.")
 
 
 Models = dict[str, tuple[ModelTable | AverageTable, SettingsTable]]
@@ -162,8 +171,6 @@ def _models(table: ExperimentTable, path: str) -> Models:
         average = check_table(content, AverageTable, where)
         if name in found:
             raise RamifyError(f"{path}: a model and an average are both called {name}; rename one of them.")
-        if not average.needs:
-            raise RamifyError(f"{where}: has no members; name the models to average.")
         found[name] = average, {}
     _check_teachers(path, found)
     return found
@@ -173,22 +180,17 @@ def _models(table: ExperimentTable, path: str) -> Models:
 class _Groups:
     path: str
     table: ExperimentTable
-    common: SettingsTable
-    of_data: dict[str, SettingsTable]
+    settings: dict[str, SettingsTable]
+    """Of each data set"""
     models: Models
 
     def group(self, place: int, content: dict[str, Any]) -> Group:
         where = f"{self.path}, [[group]] {place}"
-        everything = {"data": [*self.of_data], "models": [*self.models]}
+        everything = {"data": [*self.settings], "models": [*self.models]}
         common = {"seeds": self.table.seeds, "decoders": self.table.decoders}
         about = check_table(everything | common | content, GroupTable, where)
-        if not about.name:
-            raise RamifyError(f"{where}: has no name; give it one.")
         check_name(about.name, where)
-        for key in (*everything, *common):
-            if not getattr(about, key):
-                raise RamifyError(f"{where}: {key} is empty; name at least one.")
-        check_known(about.data, self.of_data, f"{where}, data")
+        check_known(about.data, self.settings, f"{where}, data")
         check_known(about.models, self.models, f"{where}, models")
         runs = tuple(run for data in about.data for model in about.models for run in self._runs(data, model, about))
         seeds = dict.fromkeys((*about.seeds, *(run.seed for run in runs if run.seed is not None)))
@@ -205,13 +207,13 @@ class _Groups:
             return [planned_average(data, model, others, about.leave_out_collapsed)]
         chosen = group.decoders if about.decoders is None else about.decoders
         with errors_located(f"{self.path}, model {model} on {data}"):
-            values = self.common | self.of_data[data] | own
+            values = self.settings[data] | own
             settings = (_settings(values | {"seed": seed}, chosen, others) for seed in about.seeds or group.seeds)
             return [planned_run(data, model, each, chosen, others) for each in settings]
 
 
 def _settings(values: SettingsTable, decoders: Sequence[str], teachers: Sequence[str]) -> Settings:
-    """The settings of a run, if there can be such a run; how many words its model will know changes nothing."""
+    """The settings of a run, checked; the number of words that its model will know does not matter."""
     import torch
 
     from ramify.decoding.decoders import DECODERS, check_decoder
@@ -219,7 +221,7 @@ def _settings(values: SettingsTable, decoders: Sequence[str], teachers: Sequence
     from ramify.runtime.shapes import only_shapes
 
     settings = load_settings(None, values)
-    # A GPU that is there is not touched, as that would take memory of it.
+    # An available GPU is not touched, because that would use some of its memory.
     if settings.device != "auto" and not (settings.device.startswith("cuda") and torch.cuda.is_available()):
         choose_device(settings.device)
     with only_shapes():
@@ -249,15 +251,6 @@ def _check_teachers(where: str, models: Models) -> None:
         raise RamifyError(
             f"{where}: {error.args[1][0]} is one of its own teachers; remove it from the list."
         ) from error
-
-
-def _check_needs(where: str, groups: Sequence[Group]) -> None:
-    """Refuse runs that wait for others that no group has."""
-    runs = {run.name: run for group in groups for run in group.runs}
-    for run in runs.values():
-        for other in run.needs:
-            if other not in runs:
-                raise RamifyError(f"{where}: {run.name} needs {other}, which no group contains; add it to one.")
 
 
 def _training_settings(content: SettingsTable, where: str) -> SettingsTable:

@@ -17,7 +17,7 @@ from ramify.corpus.reading import split_paths
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan, begins_like_trees, planned_average, planned_run
 from ramify.lab.plan.toml_file import (
-    Seed,
+    Seeds,
     SettingsTable,
     check_name,
     check_table,
@@ -29,7 +29,7 @@ from ramify.lab.plan.toml_file import (
 from ramify.lab.results.schema import Group
 from ramify.models import FAMILIES
 from ramify.training.settings import Settings, load_settings
-from ramify.training.text_sizes import sizes_for_text
+from ramify.training.text_sizes import FEW_SENTENCES, sizes_for_text
 
 PLAN_NAME, TITLE = "focus", "Averaging and focusing"
 RESULT = "result"
@@ -39,7 +39,7 @@ DECODERS = ("mbr",)
 
 @dataclass(frozen=True)
 class Grammars:
-    """Grammars that differ in the seed alone."""
+    """Grammars that differ only in their seed."""
 
     name: str
     settings: dict[str, Any]
@@ -51,7 +51,7 @@ class Grammars:
         return load_settings(None, self.settings | {"seed": seed})
 
     def for_text(self, sentences: int) -> Grammars:
-        """With the sizes that suit this many training sentences, where nobody chose others."""
+        """With sizes for this number of training sentences, where the settings choose none."""
         sized = load_settings(None, self.settings, sentences=sentences)
         names = sizes_for_text(sized.model, sentences).keys() - ({"batch_size"} if sized.batch_tokens else set())
         settings = self.settings | {name: getattr(sized, name) for name in sorted(names)}
@@ -73,12 +73,12 @@ class Recipe:
         return sum(len(each.seeds) for each in self.teachers) + self.rounds * len(self.student.seeds)
 
     def for_text(self, sentences: int) -> Recipe:
-        """With the sizes that suit this many training sentences, where the recipe chooses none."""
+        """With sizes for this number of training sentences, where the recipe chooses none."""
         teachers = tuple(each.for_text(sentences) for each in self.teachers)
         return replace(self, teachers=teachers, student=self.student.for_text(sentences))
 
     def smaller(self, teachers: int, students: int, rounds: int, epochs: int) -> Recipe:
-        """The same with fewer seeds and rounds, and at most this many epochs; a kind of teacher keeps one seed."""
+        """A version with fewer seeds, rounds and epochs; each kind of teacher keeps at least one seed."""
 
         def cut(grammars: Grammars, seeds: int) -> Grammars:
             chosen = min(epochs, grammars.with_seed(0).epochs)
@@ -88,7 +88,7 @@ class Recipe:
         return replace(self, teachers=kept, student=cut(self.student, students), rounds=min(rounds, self.rounds))
 
     def described(self) -> str:
-        """In one line."""
+        """The recipe in one line."""
         teachers = ", ".join(f"{len(each.seeds)} x {each.name}" for each in self.teachers)
         rounds = "" if self.rounds == 1 else f" in each of {self.rounds} rounds"
         epochs = self.student.with_seed(0).epochs
@@ -113,15 +113,20 @@ class RecipeTable(Struct):
 class GrammarTable(Struct):
     """A table [teachers.NAME] or [student], besides settings."""
 
-    seeds: tuple[Seed, ...] = (0,)
+    seeds: Seeds = (0,)
 
 
-def read_recipe(text: str | None, overrides: Mapping[str, Any]) -> Recipe:
-    """From a TOML file, or the default recipe; `overrides` are settings for all its grammars."""
-    path = Path(str(resources.files("ramify.lab.plan") / "recipes" / "default.toml")) if text is None else Path(text)
+def read_recipe(path: Path, overrides: Mapping[str, Any]) -> Recipe:
+    """From a TOML file; `overrides` are settings for all its grammars."""
     if not path.is_file():
-        raise RamifyError(f"{text}: this recipe file does not exist; check the name.")
+        raise RamifyError(f"{path}: this recipe file does not exist; check the name.")
     return recipe_from(read_toml(path), str(path), overrides)
+
+
+def default_recipe(sentences: int) -> Path:
+    """The file of the recipe for this many training sentences."""
+    name = "little-text.toml" if sentences < FEW_SENTENCES else "much-text.toml"
+    return Path(str(resources.files("ramify.lab.plan") / "recipes" / name))
 
 
 def recipe_from(content: object, where: str, overrides: Mapping[str, Any]) -> Recipe:
@@ -145,8 +150,6 @@ def _grammars(name: str, content: object, where: str, common: dict[str, Any], ov
     if name.startswith("student") and name != "student":
         raise RamifyError(f"{where}: names that begin with student are reserved; choose another.")
     table, own = split_table(content, GrammarTable, where)
-    if not table.seeds:
-        raise RamifyError(f"{where}: seeds is empty; name at least one.")
     settings = {key.replace("-", "_"): value for key, value in (common | own).items()} | overrides
     settings.pop("seed", None)
     if name != "student" and "focus" in settings:
@@ -168,7 +171,7 @@ def data_set(data: Path) -> DataSet:
 
 
 def plan_of(recipe: Recipe, data: DataSet) -> Plan:
-    """The experiment that a recipe is."""
+    """The experiment that carries out a recipe."""
     seeds = [(each, seed) for each in recipe.teachers for seed in each.seeds]
     runs = [planned_run(data.name, each.name, each.with_seed(seed), DECODERS) for each, seed in seeds]
     teachers = [run.name for run in runs]

@@ -1,4 +1,4 @@
-"""Which recipe fits into a given time, by the speed of this machine on these data."""
+"""The longest version of a recipe that fits into a given time, by the measured speed of this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ramify.lab.plan.experiment import DataSet
 from ramify.lab.plan.recipe import Grammars, Recipe
 from ramify.models import FAMILIES
 from ramify.runtime.threads import on_one_core
-from ramify.training.data import Data, prepare
 from ramify.training.loop import equal_length_batches, noise_for, train_step
 
 WARM_UP_STEPS, TIMED_STEPS = 2, 12
@@ -57,7 +56,7 @@ def versions_of(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def expected_minutes(recipe: Recipe, seconds: dict[str, float], jobs: int) -> float:
-    """By the seconds that an epoch of each kind of grammar takes, with this many runs at a time."""
+    """From the seconds per epoch of each kind of grammar and the number of runs at a time."""
 
     def alone(grammars: Grammars) -> float:
         return OVERHEAD * seconds[grammars.name] * grammars.with_seed(0).epochs
@@ -83,7 +82,7 @@ def _makespan(durations: list[float], jobs: int) -> float:
 def seconds_per_epoch(grammars: Grammars, data: DataSet) -> float:
     """Of training on one core, from some steps on batches drawn from the data."""
     settings = grammars.with_seed(0)
-    prepared: Data = prepare(data.split("train"), data.split("dev"), settings)
+    prepared = data.prepared(settings)
     model = FAMILIES[settings.model](**settings.model_arguments(len(prepared.vocabulary)))
     model.train()
     learner = model.learner(settings.learning_rate, settings.clip)

@@ -1,4 +1,4 @@
-"""TOML files, checked against a schema: what is wrong or unknown is refused with its place."""
+"""TOML files, checked against a schema; errors name the place of the mistake."""
 
 from __future__ import annotations
 
@@ -17,20 +17,30 @@ from ramify.errors import RamifyError, shortened
 
 Content = TypeVar("Content", bound=Struct)
 Seed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Names = Annotated[tuple[str, ...], Meta(min_length=1)]
+Seeds = Annotated[tuple[Seed, ...], Meta(min_length=1)]
 SettingsTable = dict[str, Any]
-"""Settings of training by name, which may be any; `load_settings` checks them"""
+"""Settings of training by name, not checked yet: `load_settings` does that"""
 
 NAME = re.compile(r"\w[\w.+-]*")
 LONGEST_NAME, MAX_BYTES = 100, 200
 """A folder's name may have 255 bytes, and letters of many scripts have two or three."""
 LARGEST_FILE = 1 << 20
 LONGEST_LIST = 200
-KINDS = {"array": "a list", "object": "a table", "str": "a string", "int": "a whole number", "float": "a number"}
-"""What msgspec calls values, in words of TOML"""
+PHRASES = {
+    "Expected `array` of length >= 1": "is empty; name at least one",
+    "Object missing required field": "lacks",
+    "`array`": "a list",
+    "`object`": "a table",
+    "`str`": "a string",
+    "`int`": "a whole number",
+    "`float`": "a number",
+}
+"""What msgspec says, in words of TOML"""
 
 
 def read_text(path: Path) -> str:
-    """The text of a TOML file, of a size that a person could have written; a byte order mark is left out."""
+    """The text of a TOML file without its byte order mark; one too large for an experiment is refused."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise RamifyError(
@@ -50,7 +60,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def check_table(content: object, kind: type[Content], where: str) -> Content:
-    """A table as its schema says; keys that the schema lacks are refused. `where` begins the sentence of an error."""
+    """A table, converted to its schema; unknown keys are refused. Errors begin with `where`."""
     known = kind.__struct_encode_fields__
     for key in content if isinstance(content, dict) else ():
         if key not in known:
@@ -67,7 +77,7 @@ def check_table(content: object, kind: type[Content], where: str) -> Content:
 
 
 def split_table(content: object, kind: type[Content], where: str) -> tuple[Content, SettingsTable]:
-    """A table that also has settings of training: what its schema knows, and the rest."""
+    """A table that also has settings of training: the keys of its schema, and the rest."""
     if not isinstance(content, dict):
         raise RamifyError(f"{where}: is not a table; write settings such as preterminals = 60 below it.")
     known = {key: value for key, value in content.items() if key in kind.__struct_encode_fields__}
@@ -76,7 +86,7 @@ def split_table(content: object, kind: type[Content], where: str) -> tuple[Conte
 
 @contextmanager
 def errors_located(where: str) -> Iterator[None]:
-    """Errors that are raised within begin with the place of the mistake."""
+    """Errors that are raised inside begin with `where`."""
     try:
         yield
     except RamifyError as error:
@@ -86,11 +96,12 @@ def errors_located(where: str) -> Iterator[None]:
 def _in_words(message: str) -> str:
     """An error of msgspec, such as "Expected `int`, got `str` - at `$.seeds[0]`", with the key first."""
     what, _, place = message.partition(" - at ")
-    for name, words in KINDS.items():
-        what = what.replace(f"`{name}`", words)
+    for phrase, words in PHRASES.items():
+        what = what.replace(phrase, words)
     key = place.strip("`").removeprefix("$").removeprefix(".")
     what = what[:1].lower() + what[1:].replace("`", "'")
-    return f"{key}: {what}" if key else what
+    joint = " " if what.startswith("is ") else ": "
+    return f"{key}{joint}{what}" if key else what
 
 
 def describe_unknown(name: str, known: Collection[str]) -> str:
@@ -112,7 +123,7 @@ def check_known(names: Iterable[str], known: Collection[str], where: str) -> Non
 
 
 def check_name(name: str, where: str) -> None:
-    """A name that is also the name of a folder."""
+    """Refuse a name that cannot be the name of a folder."""
     if not _is_name(name):
         raise RamifyError(
             f"{where}: the name {shortened(name)} must be letters, digits and . _ + - ({LONGEST_NAME}, or {MAX_BYTES} "
@@ -121,7 +132,7 @@ def check_name(name: str, where: str) -> None:
 
 
 def name_from(text: str) -> str:
-    """A name that says what `text` says, as far as a name can."""
+    """The most similar name that is allowed."""
     name = re.sub(r"^\W+", "", re.sub(r"[^\w.+-]+", "-", text))[:LONGEST_NAME]
     while name and not _is_name(name):
         name = name[:-1]

@@ -1,4 +1,4 @@
-"""What the report shows: exhibits, each a table, a figure or both, before they are HTML or Markdown."""
+"""The exhibits of a report: tables, figures or both, in no particular format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Number:
 
     @property
     def shown(self) -> str:
-        """Without the deviation; thousands are set apart."""
+        """Without the deviation, with separators for thousands."""
         return f"{self.value:,.{self.digits}f}"
 
     @property
@@ -35,18 +35,18 @@ class Number:
 
 
 Cell = str | Number | None
-"""None is an empty place."""
+"""None is an empty cell."""
 Row = tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under heads, in one part or, under their names, several: one for each treebank."""
+    """Rows of cells below the heads of their columns, in one part or in several with names, one for each treebank."""
 
     heads: Sequence[str]
     parts: dict[str, list[Row]]
     published: int = 0
-    """How many columns, the last ones, are of other authors: shown in grey"""
+    """How many of the last columns have figures of other authors, which are shown in grey"""
 
     def __post_init__(self) -> None:
         assert all(len(row) == len(self.heads) for row in self.rows), self.heads
@@ -62,7 +62,7 @@ class Table:
         return len(self.parts) > 1
 
     def is_faint(self, column: int) -> bool:
-        """Whether it is of other authors."""
+        """Whether a column has figures of other authors."""
         return column >= len(self.heads) - self.published
 
     def is_numeric(self, column: int) -> bool:
@@ -70,7 +70,7 @@ class Table:
         return not any(isinstance(row[column], str) for row in self.rows)
 
     def without_empty_columns(self) -> Table:
-        """Only the columns in which something stands."""
+        """Only the columns with content."""
         kept = [i for i in range(len(self.heads)) if any(row[i] not in (None, "") for row in self.rows)]
         parts = {name: [tuple(row[i] for i in kept) for row in rows] for name, rows in self.parts.items()}
         return Table([self.heads[i] for i in kept], parts, sum(map(self.is_faint, kept)))

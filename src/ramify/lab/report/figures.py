@@ -37,7 +37,7 @@ _OTHER_SCRIPTS = (
 
 
 def style_of_model(number: int) -> dict[str, Any]:
-    """How a model is drawn; colour, mark and line repeat after different numbers, so that the three together do not."""
+    """How a model is drawn; colours, marks and lines repeat at different intervals, so few models share all three."""
     each = zip(("color", "marker", "linestyle"), (_COLOURS, _MARKS, _LINES), strict=True)
     return {name: values[number % len(values)] for name, values in each}
 
@@ -73,7 +73,7 @@ def figure_style() -> Iterator[None]:
 
 @cache
 def _fonts() -> list[str]:
-    """The one of matplotlib, then what this machine has for scripts that it lacks."""
+    """Matplotlib's font, then those of this machine for scripts that it lacks."""
     from matplotlib.font_manager import fontManager
 
     installed = {font.name for font in fontManager.ttflist}
@@ -88,11 +88,12 @@ def new_figure(width: float, height: float, names: Sequence[str] = ()) -> Any:
     return Figure(figsize=(width, height + _LEGEND_ROW * rows), layout="constrained")
 
 
-def legend_below(figure: Any, handles: list[Any], names: Sequence[str]) -> None:
-    """Below the axes, where no data are; as many names side by side as the figure is wide."""
-    per_row = _per_row(figure.get_figwidth(), names)
-    shown = [shorten_name(name) for name in names]
-    figure.legend(handles, shown, loc="outside lower center", ncols=per_row, handlelength=3, columnspacing=1.2)
+def legend_below(figure: Any, handles: Mapping[str, Any]) -> None:
+    """Of what is drawn under each name; below the axes, where no data are."""
+    names, per_row = [*map(shorten_name, handles)], _per_row(figure.get_figwidth(), [*handles])
+    figure.legend(
+        [*handles.values()], names, loc="outside lower center", ncols=per_row, handlelength=3, columnspacing=1.2
+    )
 
 
 _LEGEND_ROW, _SIGN, _SAMPLE = 0.165, 0.06, 0.5
@@ -105,7 +106,7 @@ def _per_row(width: float, names: Sequence[str]) -> int:
 
 
 def shorten_name(name: str, longest: int = 28) -> str:
-    """A name that leaves room for the data."""
+    """A name, cut to leave room for the data."""
     return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
@@ -138,14 +139,14 @@ def render_figure(figure: Any, name: str, title: str) -> Drawing:
     with mpl.rc_context({"svg.hashsalt": name}):
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type")) | {"Title": title}
         figure.savefig(svg, format="svg", metadata=metadata)
-    # Everything has found its place, and to look for it takes longer than to draw.
+    # The layout is done, and computing it again would take longer than drawing.
     figure.set_layout_engine("none")
     figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
     return Drawing(_without_group_ids(svg.getvalue()), png.getvalue(), figure.get_figwidth() > COLUMN)
 
 
 def _without_group_ids(svg: str) -> str:
-    """Matplotlib calls the groups of every figure alike; on a page with several figures an id must be there once."""
+    """Matplotlib gives groups of all figures the same ids, but an id must be unique on a page."""
     ET.register_namespace("", "http://www.w3.org/2000/svg")
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ET.fromstring(svg)
@@ -157,26 +158,26 @@ def _without_group_ids(svg: str) -> str:
 def draw_dots(
     bands: Mapping[str, str], values: Mapping[str, Mapping[str, Spread | None]], systems: Systems, scale: str
 ) -> Any:
-    """`bands` by name what is written beside each, `values` by system and band; baselines stand in the middle."""
+    """`bands` has the label of each band, `values` the scores by system and band; baselines are in the middle."""
     models = [name for name in values if name not in systems.baselines]
     figure = new_figure(COLUMN, 0.8 + len(bands) * max(0.28, 0.1 * len(models)), list(values))
     axes = figure.subplots()
-    handles = []
-    for name in values:
+    handles = {}
+    for name, by_band in values.items():
         is_model = name in models
-        found = [values[name].get(band) for band in bands]
+        found = [by_band.get(band) for band in bands]
         offset = (models.index(name) + 0.5) / len(models) * 0.7 - 0.35 if is_model else 0.0
         style = systems.look(name) | {"linestyle": "none", "markersize": 4.5 if is_model else 4}
         heights = [place + offset for place in range(len(bands))]
         bars = errors(found) if is_model else None
-        handles.append(axes.errorbar(means(found), heights, xerr=bars, zorder=3 if is_model else 2, **style))
+        handles[name] = axes.errorbar(means(found), heights, xerr=bars, zorder=3 if is_model else 2, **style)
     for place in range(0, len(bands), 2):
         axes.axhspan(place - 0.5, place + 0.5, color="#f0f0f0", zorder=0, linewidth=0)
     axes.set_yticks(range(len(bands)), [shorten_name(name, 20) for name in bands.values()])
     axes.tick_params(axis="y", length=0)
     axes.set(xlabel=scale, xlim=(-2, 102), ylim=(len(bands) - 0.5, -0.5))
     axes.grid(axis="x", linewidth=0.3, color="#cccccc")
-    legend_below(figure, handles, list(values))
+    legend_below(figure, handles)
     return figure
 
 
@@ -188,31 +189,31 @@ def draw_lengths(bins: list[str], values: Mapping[str, Mapping[str, Spread | Non
     """A line for each system over bins of sentence lengths; those of baselines are grey."""
     figure = new_figure(COLUMN, 2.3, list(values))
     axes = figure.subplots()
-    handles = []
+    handles = {}
     for name, by_bin in values.items():
         style = systems.look(name) | {"linewidth": 0.9 if name in systems.baselines else 1.3}
         found = [by_bin[x] for x in bins]
-        handles.append(axes.errorbar(range(len(bins)), means(found), yerr=errors(found), **style))
+        handles[name] = axes.errorbar(range(len(bins)), means(found), yerr=errors(found), **style)
     axes.set_xticks(range(len(bins)), [x.replace("-", "–") for x in bins])
     axes.set(xlabel="words in the sentence", ylabel="S-F1", ylim=(-2, None))
     axes.grid(axis="y", linewidth=0.3, color="#cccccc")
-    legend_below(figure, handles, list(values))
+    legend_below(figure, handles)
     return figure
 
 
 def draw_symbols(f1: dict[int, Spread | None], perplexity: dict[int, Spread | None]) -> Any:
     """Two lines, each with an axis, against the number of preterminals on a logarithmic scale."""
-    names = ("perplexity (left)", "S-F1 (right)")
-    figure = new_figure(COLUMN, 2.3, names)
+    figure = new_figure(COLUMN, 2.3, ("perplexity (left)", "S-F1 (right)"))
     left = figure.subplots()
     right = left.twinx()
     right.spines["right"].set_visible(True)
-    handles = []
+    handles = {}
     # A little to the left and to the right of their size, so that no bar hides another.
-    for axes, values, number, name, aside in ((left, perplexity, 1, "perplexity", 0.98), (right, f1, 0, "S-F1", 1.02)):
+    sides = ((left, "left", perplexity, 1, "perplexity", 0.98), (right, "right", f1, 0, "S-F1", 1.02))
+    for axes, side, values, number, name, aside in sides:
         found, style = list(values.values()), style_of_model(number)
         at = [aside * size for size in values]
-        handles.append(axes.errorbar(at, means(found), yerr=errors(found), **style))
+        handles[f"{name} ({side})"] = axes.errorbar(at, means(found), yerr=errors(found), **style)
         axes.set_ylabel(name, color=style["color"])
         axes.tick_params(axis="y", colors=style["color"])
         axes.margins(y=0.15)
@@ -220,7 +221,7 @@ def draw_symbols(f1: dict[int, Spread | None], perplexity: dict[int, Spread | No
     left.set_xticks(list(f1), [str(p) for p in f1])
     left.set_xticks([], minor=True)
     left.set_xlabel("preterminals")
-    legend_below(figure, handles, names)
+    legend_below(figure, handles)
     return figure
 
 
@@ -244,7 +245,7 @@ def draw_curves(perplexity: Curves, f1: Curves, systems: Systems) -> Any:
             if max(values) > 4 * min(values):
                 _logarithmic(axes)
         axes.grid(axis="y", linewidth=0.3, color="#cccccc")
-    legend_below(figure, list(handles.values()), list(handles))
+    legend_below(figure, handles)
     return figure
 
 
@@ -273,7 +274,7 @@ def draw_heat_map(labels: list[str], symbols: list[str], values: list[list[float
     figure = new_figure(PAGE, 1.15 + 0.22 * len(labels))
     axes = figure.subplots()
     shares = np.array(values)
-    # From a blue that is still seen on white to nearly black.
+    # From a blue that is visible on white to nearly black.
     colours = ListedColormap(mpl.colormaps["Blues"](np.linspace(0.12, 1, 256)))
     for row, column in np.argwhere(shares >= SHOWN_FROM):
         share = shares[row, column]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from ramify.lab.report.exhibit import Cell, Exhibit, Number, Row, Table, mean, title_for
+from ramify.lab.results.collection import Unit
 from ramify.lab.results.schema import Result, grouped, spread
 
 DECODERS = {"mbr": "MBR", "viterbi": "Viterbi"}
@@ -23,7 +25,7 @@ def decoder_note(results: Iterable[Result]) -> list[str]:
 
 def bound_note(results: Iterable[Result]) -> list[str]:
     """Which perplexities are bounds."""
-    names = dict.fromkeys(r.model for r in results if r.is_bound and r.perplexity is not None)
+    names = dict.fromkeys(r.model for r in results if r.is_compound and r.perplexity is not None)
     return [f"Perplexity of {', '.join(names)} is an upper bound: the true one is lower."] if names else []
 
 
@@ -90,6 +92,18 @@ def _counted(seeds: Sequence[str]) -> str:
     if seeds[0].startswith("average"):
         return seeds[0]
     return f"{len(seeds)} seed{'s' * (len(seeds) != 1)} ({', '.join(seeds)})"
+
+
+def exhibit_of(
+    unit: Unit,
+    kind: str,
+    title: str,
+    notes: list[str],
+    table: Table | None = None,
+    draw: Callable[[], Any] | None = None,
+) -> Exhibit:
+    """An exhibit of what is drawn together."""
+    return Exhibit(kind, (unit.group.name, unit.data), f"{title}: {unit.title}", notes, table, draw, unit.folded)
 
 
 Column = Callable[[list[Result]], Cell]

@@ -1,4 +1,4 @@
-"""What others have published on the same treebanks, from `published.toml`."""
+"""What others have published about the same treebanks, from `published.toml`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from ramify.lab.results.schema import Result, Spread
 
 VARIANTS = ("compound", "pre_norm", "unit_rows")
-"""Options that make another grammar of a published one"""
+"""Options that make a grammar another one than the published one"""
 
 
 class System(Struct, frozen=True):
@@ -38,12 +38,12 @@ class System(Struct, frozen=True):
 
 
 class Treebank(Struct, frozen=True):
-    """One that figures were published of."""
+    """A treebank with published figures."""
 
     names: list[str]
-    """That folders may have"""
+    """Of folders that contain it"""
     sentences: int | None = None
-    """Of its test set, where it is known"""
+    """Of its test set, if their number is known"""
     note: str = ""
 
 
@@ -60,7 +60,7 @@ class Published(Struct, frozen=True):
         return next((treebank for treebank, about in self.treebanks.items() if called in about.names), None)
 
     def f1(self, result: Result) -> Spread | None:
-        """The published F1 of the system that `result` is of."""
+        """The published F1 of the system of `result`."""
         treebank, system = self.treebank(result.data), self._system(result)
         if treebank is None or system is None or treebank not in system.f1:
             return None
@@ -68,7 +68,7 @@ class Published(Struct, frozen=True):
         return Spread(f1, system.std.get(treebank), system.max.get(treebank, f1))
 
     def recall(self, result: Result) -> dict[str, Spread]:
-        """The published recall by label, which there is of WSJ alone."""
+        """The published recall by label, which exists only for WSJ."""
         system = self._system(result)
         if system is None or self.treebank(result.data) != "wsj":
             return {}

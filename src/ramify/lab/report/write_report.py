@@ -1,15 +1,11 @@
-"""The whole report: results are collected, figures drawn and files written.
-
-They are one HTML page that needs nothing else, the same as Markdown, and the tables as LaTeX and CSV.
-"""
+"""Writes a report: an HTML page that needs no other file, the same as Markdown, LaTeX and CSV tables, and figures."""
 
 from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,8 +15,8 @@ from ramify.errors import RamifyError
 from ramify.lab.report.exhibit import Exhibit, Table, file_name
 from ramify.lab.report.figures import Drawing, figure_style, render_figure
 from ramify.lab.report.sections import labels, models
-from ramify.lab.results.collection import Collection, Problem, collect_results
-from ramify.lab.results.schema import Result, Spread, spread
+from ramify.lab.results.collection import Collection, Problem, collect_results, with_details
+from ramify.lab.results.schema import Result, Spread, f1_of, grouped
 from ramify.lab.templates import render
 from ramify.storage.files import folder_contents, write_atomically
 from ramify.storage.locks import locked_folder
@@ -80,7 +76,7 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
             (out / folder).mkdir(exist_ok=True)
         except OSError as error:
             raise RamifyError(
-                f"{out / folder}: cannot be made ({error.strerror}); give another folder with --out."
+                f"{out / folder}: cannot be created ({error.strerror}); give another folder with --out."
             ) from error
     sections = sections_of(study)
     exhibits = [exhibit for of in sections.values() for exhibit in of]
@@ -104,7 +100,7 @@ def _write(study: Collection, out: Path, on_figure: Callable[[], None]) -> Repor
 
 
 def sections_of(study: Collection) -> dict[str, list[Exhibit]]:
-    """All that have something in them; no two exhibits have the same files."""
+    """All sections with content; no two exhibits have the same files."""
     names_used: set[str] = set()
 
     def with_own_files(exhibit: Exhibit) -> Exhibit:
@@ -129,7 +125,7 @@ def _check_out(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise RamifyError(f"{out}: is not a folder; give another name with --out.")
     if not out.parent.is_dir():
-        raise RamifyError(f"{out}: there is no folder {out.parent}; make it first.")
+        raise RamifyError(f"{out}: the folder {out.parent} does not exist; create it first.")
     page = out / PAGE
     ours = page.is_file() and f'content="{GENERATOR}'.encode() in page.read_bytes()[:2000]
     if folder_contents(out, (PAGE,)) and not ours:
@@ -145,30 +141,12 @@ def _others(out: Path, made: set[str]) -> list[str]:
 
 
 GENERATOR = "ramify report"
-
-
-@cache
-def texts() -> dict[str, Any]:
-    """The prose of the report, from `texts.toml`."""
-    return tomllib.loads(files("ramify.lab.report").joinpath("texts.toml").read_text(encoding="utf-8"))
-
-
-class Footnotes:
-    """Notes of exhibits: one that several of them have is printed once, at the end, and referred to by its number."""
-
-    def __init__(self, exhibits: Sequence[Exhibit]) -> None:
-        counts = Counter(note for exhibit in exhibits for note in exhibit.notes)
-        self.shared = [note for note, count in counts.items() if count > 1]
-
-    def of(self, exhibit: Exhibit) -> tuple[list[str], list[int]]:
-        """The notes that only this exhibit has, and the numbers of the others."""
-        numbers = sorted(self.shared.index(note) + 1 for note in exhibit.notes if note in self.shared)
-        return [note for note in exhibit.notes if note not in self.shared], numbers
+_FILES = files("ramify.lab.report")
 
 
 @dataclass(frozen=True)
 class Page:
-    """What stands on the page, from top to bottom; the main figure is the first one."""
+    """The content of the page, from top to bottom; the main figure is the first one."""
 
     title: str
     summary: str
@@ -190,20 +168,27 @@ class Page:
             "sections": {kind: [e for e in of if e in exhibits] for kind, of in self.sections.items()},
             "problems": Table(["what", "where", "why"], {"": [(p.what, p.where, p.why) for p in self.problems]}),
             "problem_counts": ", ".join(f"{count} {what}" for what, count in counts.items()),
-            "footnotes": Footnotes(exhibits),
-            "texts": texts(),
+            "footnotes": footnotes_of(exhibits),
+            "texts": tomllib.loads(_FILES.joinpath("texts.toml").read_text(encoding="utf-8")),
             "split": " and ".join(dict.fromkeys(result.split for result in self.results)),
             "version": VERSION,
         }
 
     def as_html(self) -> str:
         """Style and figures are embedded, so the page loads nothing from the network."""
-        style = files("ramify.lab.report").joinpath("templates", "page.css").read_text(encoding="utf-8")
+        style = _FILES.joinpath("templates", "page.css").read_text(encoding="utf-8")
         return render("report/templates/page.html", style=style, generator=GENERATOR, **self.values())
 
     def as_markdown(self) -> str:
         """The same with links to the files of the figures."""
         return render("report/templates/report.md", **self.values())
+
+
+def footnotes_of(exhibits: Sequence[Exhibit]) -> dict[str, int]:
+    """The notes that several exhibits have: printed once, at the end, and referred to by their numbers."""
+    counts = Counter(note for exhibit in exhibits for note in exhibit.notes)
+    shared = [note for note, count in counts.items() if count > 1]
+    return {note: number for number, note in enumerate(shared, start=1)}
 
 
 def table_latex(exhibit: Exhibit) -> str:
@@ -220,11 +205,10 @@ NOT_COMPARED = "oracle"
 
 def summary(study: Collection) -> str:
     """How much was compared, and the best model beside the best baseline, on the first treebank and on how many."""
-    f1_of = {data: {m: spread(r.f1 for r in study.of(data, m)) for m in study.models(data)} for data in study.datasets}
-    best = {data: found for data, models in f1_of.items() if (found := _best(models))}
-    rivals = {data: [r for r in study.baselines(data) if r.model != NOT_COMPARED] for data in best}
-    baselines = {data: _best({r.model: r.spread for r in found}) for data, found in rivals.items()}
-    compared = len({model for models in f1_of.values() for model, f1 in models.items() if f1})
+    models = grouped((data, with_details(of)) for (data, _), of in study.by_model.items())
+    best = {data: found for data, of in models.items() if (found := _best(of))}
+    baselines = {data: _best([r] for r in study.baselines(data) if r.model != NOT_COMPARED) for data in best}
+    compared = len({model for _, model in study.by_model})
     sentences = [f"{_counted(compared, 'model')} on {_counted(len(best), 'treebank')}."]
     for data, (name, highest) in list(best.items())[:1]:
         deviation = "" if highest.std is None else f" ± {highest.std:.1f}"
@@ -237,8 +221,9 @@ def summary(study: Collection) -> str:
     return " ".join(sentences)
 
 
-def _best(systems: Mapping[str, Spread | None]) -> tuple[str, Spread] | None:
-    known = [(name, f1) for name, f1 in systems.items() if f1 is not None]
+def _best(systems: Iterable[list[Result]]) -> tuple[str, Spread] | None:
+    """The name and the S-F1 of the system with the highest mean, given the results of each."""
+    known = [(results[0].model, f1) for results in systems if (f1 := f1_of(results))]
     return max(known, key=lambda each: each[1].mean, default=None)
 
 

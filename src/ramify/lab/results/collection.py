@@ -12,17 +12,20 @@ from pathlib import Path
 from typing import Literal
 
 from ramify.errors import RamifyError
-from ramify.evaluation.baselines import BASELINES
-from ramify.lab.results import result_paths as paths
-from ramify.lab.results.result_paths import FAILED, METRICS, PLAN, RESULTS
+from ramify.evaluation.baselines import BASELINES as BASELINE_NAMES
 from ramify.lab.results.schema import (
+    BASELINES,
+    CONFIG,
+    FAILED,
     FORMAT,
+    METRICS,
+    PLAN,
+    RESULTS,
     Failure,
     Group,
     PlanRecord,
     RecordError,
     Result,
-    Run,
     Spread,
     grouped,
     one_line,
@@ -33,6 +36,9 @@ from ramify.lab.results.schema import (
 
 DECODERS = ("mbr", "viterbi")
 """The order in which decoders are shown, others after them; details are those of the first that a run has."""
+
+ByModel = dict[str, list[Result]]
+"""By model its results, every seed with every decoder; or by model the runs of which details are shown"""
 
 
 @dataclass(frozen=True)
@@ -45,12 +51,28 @@ class Problem:
 
 
 @dataclass(frozen=True)
+class ResultGroup:
+    """What one table shows."""
+
+    name: str
+    title: str
+    results: dict[str, ByModel]
+    """By data set the results of each model; one may have no models, but baselines"""
+
+    def on_several(self) -> list[str]:
+        """The models with results on two treebanks or more."""
+        has_results = grouped((model, bool(of)) for models in self.results.values() for model, of in models.items())
+        return [model for model, on in has_results.items() if sum(on) > 1]
+
+
+@dataclass(frozen=True)
 class Unit:
     """The models of one group on one treebank, which are drawn together."""
 
-    group: Group
+    group: ResultGroup
     data: str
-    models: list[str]
+    models: ByModel
+    """The runs of which details are shown"""
     title: str
     """The treebank and, where it has several, the group"""
     folded: bool
@@ -62,53 +84,39 @@ class Collection:
     """Everything found in a folder."""
 
     title: str
-    groups: list[Group]
+    groups: list[ResultGroup]
     results: list[Result]
     problems: list[Problem] = field(default_factory=list)
 
     @property
     def datasets(self) -> list[str]:
         """In the order of the groups."""
-        return list(dict.fromkeys(data for group in self.groups for data in group.models_on))
+        return list(dict.fromkeys(data for group in self.groups for data in group.results))
 
     @cached_property
-    def _by_model(self) -> dict[tuple[str, str], list[Result]]:
-        return grouped(((r.data, r.model), r) for r in self.results if not r.is_baseline)
+    def by_model(self) -> dict[tuple[str, str], list[Result]]:
+        """All results of each model in any group, by data set and model in the order of the groups."""
+        found = grouped(((r.data, r.model), r) for r in self.results if not r.is_baseline)
+        pairs = [
+            (data, model) for data in self.datasets for group in self.groups for model in group.results.get(data, ())
+        ]
+        return {pair: found[pair] for pair in pairs if pair in found}
 
-    def models(self, data: str) -> list[str]:
-        """Those in any group, in the order of the groups."""
-        return list(dict.fromkeys(model for group in self.groups for model in group.models_on.get(data, [])))
-
-    def all_of(self, data: str, model: str, group: Group | None = None) -> list[Result]:
-        """The results of one model, every seed with every decoder, or those that belong to a group."""
-        return [r for r in self._by_model.get((data, model), []) if group is None or group.has(r)]
-
-    def of(self, data: str, model: str, group: Group | None = None) -> list[Result]:
-        """The results of one model by seed, with the decoder of which details are shown."""
-        found = self.all_of(data, model, group)
-        chosen = next(iter(decoders_of(found)), None)
-        return sorted((r for r in found if r.decoder == chosen), key=lambda r: (r.seed is None, r.seed or 0))
-
-    def by_model(self, results: Callable[[str, str], list[Result]]) -> dict[tuple[str, str], list[Result]]:
-        """What `results` gives for each data set and model; those without any are left out."""
-        pairs = ((data, model) for data in self.datasets for model in self.models(data))
-        return {pair: found for pair in pairs if (found := results(*pair))}
+    def by_model_with(self, details: Callable[[Result], object]) -> dict[tuple[str, str], list[Result]]:
+        """The runs of each model that have these details; models without any are left out."""
+        found = {pair: [r for r in with_details(of) if details(r)] for pair, of in self.by_model.items()}
+        return {pair: of for pair, of in found.items() if of}
 
     def baselines(self, data: str) -> list[Result]:
         """Those of one treebank, in their usual order."""
         found = [r for r in self.results if r.is_baseline and r.data == data]
-        order = {name: place for place, name in enumerate(BASELINES)}
+        order = {name: place for place, name in enumerate(BASELINE_NAMES)}
         return sorted(found, key=lambda r: (order.get(r.model, len(order)), r.model))
-
-    def on_several(self, group: Group) -> list[str]:
-        """The models of a group with results on two treebanks or more."""
-        models = dict.fromkeys(model for of in group.models_on.values() for model in of)
-        return [m for m in models if sum(bool(self.of(data, m, group)) for data in group.models_on) > 1]
 
     @cached_property
     def style_numbers(self) -> dict[str, int]:
-        """A number for each model, the same in all figures, and another one than the models drawn beside it have."""
-        together = [*(unit.models for unit in self.units()), *map(self.on_several, self.groups)]
+        """A number for each model: the same in all figures, and another one than those of models in the same figure."""
+        together = [*(unit.models for unit in self.units()), *(group.on_several() for group in self.groups)]
         numbers: dict[str, int] = {}
         for model in (model for models in together for model in models):
             used = {numbers.get(other) for models in together if model in models for other in models}
@@ -116,35 +124,41 @@ class Collection:
         return numbers
 
     def units(self) -> list[Unit]:
-        """What is drawn together; left out are units of whose results another unit has all."""
+        """What is drawn together, without units whose results all belong to another unit."""
         found = [
-            (group, data, frozenset(r.path for model in models for r in self.of(data, model, group)))
+            (group, data, {model: runs for model, of in models.items() if (runs := with_details(of))})
             for group in self.groups
-            for data, models in group.models_on.items()
+            for data, models in group.results.items()
         ]
-        kept: dict[frozenset[str], tuple[Group, str]] = {}
-        for group, data, results in found:
-            if results and not any(results < others for _, _, others in found):
-                kept.setdefault(results, (group, data))
-        datasets = [data for _, data in kept.values()]
+        paths = [frozenset(r.path for runs in models.values() for r in runs) for _, _, models in found]
+        kept: dict[frozenset[str], tuple[ResultGroup, str, ByModel]] = {}
+        for results, unit in zip(paths, found, strict=True):
+            if results and not any(results < others for others in paths):
+                kept.setdefault(results, unit)
+        datasets = [data for _, data, _ in kept.values()]
         return [
             Unit(
                 group,
                 data,
-                [model for model in group.models_on[data] if self.of(data, model, group)],
+                models,
                 data if datasets.count(data) == 1 else f"{data}, {group.title}",
                 data != datasets[0],
             )
-            for group, data in kept.values()
+            for group, data, models in kept.values()
         ]
 
-    def units_with(self, details: Callable[[Result], object]) -> Iterator[tuple[Unit, dict[str, list[Result]]]]:
+    def units_with(self, details: Callable[[Result], object]) -> Iterator[tuple[Unit, ByModel]]:
         """What is drawn together, with the runs of each model that have these details; others are left out."""
         for unit in self.units():
-            runs = {m: [r for r in self.of(unit.data, m, unit.group) if details(r)] for m in unit.models}
-            found = {m: of for m, of in runs.items() if of}
+            found = {m: of for m, runs in unit.models.items() if (of := [r for r in runs if details(r)])}
             if found:
                 yield unit, found
+
+
+def with_details(results: Sequence[Result]) -> list[Result]:
+    """The results of a model by seed, with the decoder of which details are shown."""
+    chosen = next(iter(decoders_of(results)), None)
+    return sorted((r for r in results if r.decoder == chosen), key=lambda r: (r.seed is None, r.seed or 0))
 
 
 def decoders_of(results: Iterable[Result]) -> list[str]:
@@ -159,7 +173,7 @@ def choose_run(runs: Sequence[Result]) -> Result:
 
 
 def perplexity_of(results: Iterable[Result], with_spelling: bool = False) -> Spread | None:
-    """Over the seeds, whichever decoder their results are of; None if it is infinite, or not known, of one of them."""
+    """Over the seeds, by any decoder; None if it is infinite or unknown for one of them."""
     by_seed: dict[int | None, float | None] = {}
     for result in results:
         found = result.perplexity_with_spelling if with_spelling else result.perplexity
@@ -192,16 +206,17 @@ def collect_results(folder: Path) -> Collection:
     problems += _unfinished(folder, plan, found, {problem.where for problem in problems})
     if not found and not problems:
         raise RamifyError(f"{folder}: has no results; run `ramify experiment` first.")
-    groups = [group for group in (*plan.groups, *_unplanned(plan, found)) if group.models_on]
+    planned = (_results_of(group, found) for group in plan.groups)
+    groups = [group for group in (*planned, *_unplanned(plan, found)) if group.results]
     problems.sort(key=lambda problem: (problem.what, problem.where))
     return Collection(plan.title or "Runs", groups, found, problems)
 
 
 def _result_files(folder: Path, plan: PlanRecord) -> list[Path]:
-    """In an order that a person would give them: seed-10 after seed-9."""
-    found = {path for path in folder.rglob(f"{paths.BASELINES}/*/*.json") if not (path.parent / paths.CONFIG).exists()}
+    """In natural order: seed-10 after seed-9."""
+    found = {path for path in folder.rglob(f"{BASELINES}/*/*.json") if not (path.parent / CONFIG).exists()}
     found.update(folder.rglob(f"{RESULTS}/*.json"))
-    for run in plan.runs:  # which may be on another disk, behind a link that a search does not follow
+    for run in plan.runs:  # whose folder may be a link, which a search does not follow
         place = folder / run.path / RESULTS
         found.update(place.glob("*.json") if os.path.isdir(place) else ())  # noqa: PTH112
     return sorted((path for path in found if not path.name.startswith(".") and path.name != FAILED), key=_natural)
@@ -212,17 +227,29 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part[:9]), "") if part.isdecimal() else (-1, part) for part in parts if part]
 
 
-def _unplanned(plan: PlanRecord, results: list[Result]) -> Iterator[Group]:
-    """What no group of the plan has: all models, where there is no plan."""
+def _results_of(group: Group, results: list[Result]) -> ResultGroup:
+    """A group of the plan; a model may have further results for the sake of another group."""
+    planned = {(run.data, run.model, run.seed, decoder) for run in group.runs for decoder in run.decoders}
+    models = [r for r in results if not r.is_baseline and (r.data, r.model, r.seed, r.decoder) in planned]
+    found = grouped(((r.data, r.model), r) for r in models)
+    by_data: dict[str, ByModel] = {data: {} for data in group.data}
+    for run in group.runs:
+        by_data.setdefault(run.data, {})[run.model] = found.get((run.data, run.model), [])
+    return ResultGroup(group.name, group.title, by_data)
+
+
+def _unplanned(plan: PlanRecord, results: list[Result]) -> Iterator[ResultGroup]:
+    """The results that no group of the plan has; without a plan, all."""
     planned = {(run.data, run.model) for group in plan.groups for run in group.runs}
     others = [r for r in results if not r.is_baseline and (r.data, r.model) not in planned]
-    shown = {data for group in plan.groups for data in group.models_on}
+    shown = {data for group in plan.groups for data in (*group.data, *(run.data for run in group.runs))}
     # A data set may have results of baselines alone.
-    of_others = {r.data for r in others}
-    data = dict.fromkeys(r.data for r in results if r.data in of_others or r.data not in shown)
-    if data:
-        runs = tuple(Run(r.data, r.model, r.seed, (r.decoder,), "") for r in others)
-        yield Group("others", "Other runs" if plan.groups else "All runs", tuple(data), (), (), runs)
+    shown -= {r.data for r in others}
+    by_data: dict[str, ByModel] = {r.data: {} for r in results if r.data not in shown}
+    for result in others:
+        by_data[result.data].setdefault(result.model, []).append(result)
+    if by_data:
+        yield ResultGroup("others", "Other runs" if plan.groups else "All runs", by_data)
 
 
 def _unfinished(folder: Path, plan: PlanRecord, results: list[Result], broken: set[str]) -> Iterator[Problem]:
@@ -233,9 +260,9 @@ def _unfinished(folder: Path, plan: PlanRecord, results: list[Result], broken: s
         lacking = [decoder for decoder in run.decoders if f"{run.path}/{RESULTS}/{decoder}.json" not in present]
         if run.path not in started or lacking:
             yield _state(folder / run.path, run.path, lacking if run.path in started else [])
-    failed = {path.parent.name for path in folder.glob(f"{paths.BASELINES}/*/{FAILED}")}  # which is reported below
+    failed = {path.parent.name for path in folder.glob(f"{BASELINES}/*/{FAILED}")}  # which is reported below
     for data in plan.data.keys() - failed:
-        for file in (f"{paths.BASELINES}/{data}/{name}.json" for name in plan.baselines):
+        for file in (f"{BASELINES}/{data}/{name}.json" for name in plan.baselines):
             if file not in present:
                 yield Problem("missing", file, "was not scored")
     stopped = dict.fromkeys(path.parent for name in (FAILED, METRICS) for path in sorted(folder.rglob(name)))
@@ -246,7 +273,7 @@ def _unfinished(folder: Path, plan: PlanRecord, results: list[Result], broken: s
 
 
 def _state(run: Path, where: str, lacking: list[str]) -> Problem:
-    # Those of `os.path`, unlike a Path's, accept a folder that cannot be read.
+    # The functions of `os.path`, unlike the methods of a Path, accept a folder that cannot be read.
     if os.path.isfile(run / FAILED):  # noqa: PTH113
         try:
             return Problem("failed", where, read_record(run / FAILED, Failure).error)

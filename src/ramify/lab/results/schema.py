@@ -8,10 +8,8 @@ still load.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from statistics import fmean, pstdev
@@ -56,10 +54,12 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     return found
 
 
+PLAN, FAILED = "experiment.json", "failed.json"
+RUNS, BASELINES, RESULTS = "runs", "baselines", "results"
+CONFIG, METRICS = "config.json", "metrics.jsonl"
 FORMAT = 1
 LARGEST_FILE = 64 << 20
 LONGEST_TEXT = 300
-COMPOUND = ("c-pcfg", "sc-pcfg")
 
 Counts = dict[str, Annotated[int, Meta(gt=0)]]
 MAX_BITS = 64
@@ -104,7 +104,7 @@ class Run(Struct, frozen=True, omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """Its name for users."""
         return run_name(self.data, self.model, self.seed)
 
 
@@ -113,8 +113,8 @@ def run_name(data: str, model: str, seed: int | None) -> str:
     return f"{data}/{model}/{'average' if seed is None else f'seed-{seed}'}"
 
 
-class Group(Struct, frozen=True, dict=True):
-    """What stands together in a table: every model on every data set from every seed."""
+class Group(Struct, frozen=True):
+    """What one table shows: every model on every data set from every seed."""
 
     name: str
     title: str
@@ -122,20 +122,6 @@ class Group(Struct, frozen=True, dict=True):
     models: tuple[str, ...]
     seeds: tuple[int, ...]
     runs: tuple[Run, ...]
-
-    @cached_property
-    def models_on(self) -> dict[str, list[str]]:
-        """By data set; one may have no models, but baselines."""
-        found: dict[str, list[str]] = {data: [] for data in self.data}
-        return found | grouped(dict.fromkeys((run.data, run.model) for run in self.runs))
-
-    @cached_property
-    def _results(self) -> frozenset[tuple[str, str, int | None, str]]:
-        return frozenset((run.data, run.model, run.seed, decoder) for run in self.runs for decoder in run.decoders)
-
-    def has(self, result: Result) -> bool:
-        """Whether a result belongs to it; a model may have other runs for the sake of another group."""
-        return (result.data, result.model, result.seed, result.decoder) in self._results
 
 
 class DataRecord(Struct, frozen=True):
@@ -193,6 +179,7 @@ class Epoch(Struct, frozen=True):
     dev_perplexity: float | None = None
     dev_f1: float | None = None
     dev_loss: float | None = None
+    dev_agreement: float | None = None
     train_perplexity: float | None = None
     best_epoch: int | None = None
     seconds: float = 0.0
@@ -253,6 +240,9 @@ class Result(Struct, kw_only=True, omit_defaults=True):
     path: str = ""
     """Where it was read from, below the folder of the experiment; not written"""
 
+    def __post_init__(self) -> None:
+        _ = self.member_agreement  # of which any JSON may be in the file
+
     @property
     def member_agreement(self) -> Agreement | None:
         """Of an average, with gold trees or without."""
@@ -266,7 +256,7 @@ class Result(Struct, kw_only=True, omit_defaults=True):
 
     @property
     def system(self) -> str:
-        """As it is called beside others in tables and figures."""
+        """Its name in tables and figures."""
         return f"{self.model} (baseline)" if self.is_baseline else self.model
 
     @property
@@ -279,11 +269,6 @@ class Result(Struct, kw_only=True, omit_defaults=True):
     def f1(self) -> float:
         """S-F1 in percent."""
         return self.scores.scores.sentence_f1
-
-    @property
-    def spread(self) -> Spread:
-        """S-F1 with its deviation and maximum over the draws, where there were several, as of random trees."""
-        return Spread(self.f1, self.scores.f1_std, self.scores.f1_max or self.f1)
 
     @property
     def perplexity(self) -> float | None:
@@ -302,9 +287,9 @@ class Result(Struct, kw_only=True, omit_defaults=True):
         return f"average of {len(self.members)}" if self.members else str(self.seed)
 
     @property
-    def is_bound(self) -> bool:
-        """Whether its perplexity is an upper bound, as that of a compound grammar."""
-        return self.setting("compound") is True or self.setting("model") in COMPOUND
+    def is_compound(self) -> bool:
+        """Whether it is of a compound grammar, whose perplexity is an upper bound."""
+        return self.setting("compound") is True or self.setting("model") in ("c-pcfg", "sc-pcfg")
 
     @property
     def vocabulary(self) -> str:
@@ -321,7 +306,9 @@ class Result(Struct, kw_only=True, omit_defaults=True):
     @property
     def dev_perplexity(self) -> float | None:
         """Of the best epoch, by which a run is chosen without looking at trees."""
-        return min((e.dev_perplexity for e in self.epochs if e.dev_perplexity), default=None)
+        best = self.epochs[-1].best_epoch if self.epochs else None
+        chosen = [e for e in self.epochs if best in (None, e.epoch)]
+        return min((e.dev_perplexity for e in chosen if e.dev_perplexity), default=None)
 
     @property
     def hardware(self) -> str:
@@ -335,14 +322,21 @@ class Result(Struct, kw_only=True, omit_defaults=True):
         return (self.settings or {}).get(name, default)
 
 
+def f1_of(results: Sequence[Result]) -> Spread | None:
+    """S-F1 over several runs or, of random trees, over their draws; None without results."""
+    if len(results) != 1:
+        return spread(r.f1 for r in results)
+    return Spread(results[0].f1, results[0].scores.f1_std, results[0].scores.f1_max or results[0].f1)
+
+
 def read_record(path: Path, kind: type[Record]) -> Record:
-    """The record in a file, checked once and for all; `RecordError` says why it cannot be used."""
+    """The record in a file, checked; `RecordError` says why it cannot be used."""
     try:
         if not path.is_file():
             raise RecordError(path, "is not a plain file")
         if path.stat().st_size > LARGEST_FILE:
             raise RecordError(path, f"is larger than {LARGEST_FILE >> 20} MB")
-        content = _cleaned(json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse))
+        content = _cleaned(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise RecordError(path, f"cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
@@ -352,25 +346,17 @@ def read_record(path: Path, kind: type[Record]) -> Record:
         raise RecordError(path, f"has format {shortened(str(found))}, but this version reads format {FORMAT}")
     if kind is Result and isinstance(content, dict):
         content = _with_scores_or_none(content)
-    with _explained(path, kind):
-        return msgspec.convert(content, kind)
-
-
-@contextmanager
-def _explained(path: Path, kind: type[Struct]) -> Iterator[None]:
     try:
-        yield
+        return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
         raise RecordError(path, f"is not a {kind.__name__} of this version: {error}") from error
 
 
 def read_result(path: Path, below: Path) -> Result:
-    """A result with scores; it remembers its place below the folder of the experiment."""
+    """A result with scores, and with its path below the folder of the experiment."""
     result = read_record(path, Result)
     if result.evaluation is None:
         raise RecordError(path, "has no scores: there were no gold trees")
-    with _explained(path, Agreement):
-        _ = result.member_agreement
     if not 0 <= result.f1 <= 100 + 1e-6:  # sums of shares may exceed 100 by their last digit
         raise RecordError(path, f"has an S-F1 of {result.f1}, not between 0 and 100")
     result.path = one_line(path.relative_to(below).as_posix())
@@ -378,7 +364,7 @@ def read_result(path: Path, below: Path) -> Result:
 
 
 def as_record(record: Struct) -> dict[str, Any]:
-    """In terms of JSON, to be written."""
+    """As JSON values."""
     content: dict[str, Any] = msgspec.to_builtins(record)
     if isinstance(record, Result) and record.evaluation is not None:
         content["evaluation"] = record.evaluation.as_record()  # with figures that follow from others
@@ -394,7 +380,7 @@ def _with_scores_or_none(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cleaned(value: Any) -> Any:
-    """Texts, in which a stranger may have put anything, as short lines that no page or terminal would obey."""
+    """The content with all texts as short, printable lines, because the file may come from someone else."""
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, dict):
@@ -402,15 +388,11 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, list):
         return [_cleaned(each) for each in value]
     if (isinstance(value, float) and not isfinite(value)) or (isinstance(value, int) and value.bit_length() > MAX_BITS):
-        raise ValueError("it has a number beyond all measure")
+        raise ValueError("it has NaN, or a number too large")
     return value
 
 
 def one_line(value: str) -> str:
-    """A text without line breaks, and without characters that a terminal or a page would obey."""
+    """A text without line breaks, and without characters that a terminal or a page would interpret."""
     line = printable(" ".join(value.encode("utf-8", "replace").decode("utf-8").split()), instead="")
     return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…"
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not a number in JSON")

@@ -11,9 +11,12 @@ import msgspec
 
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.result_paths import CONFIG, FAILED, METRICS, PLAN, baseline_file, result_file
 from ramify.lab.results.schema import (
+    CONFIG,
+    FAILED,
     FORMAT,
+    METRICS,
+    PLAN,
     Epoch,
     Failure,
     PlanRecord,
@@ -47,31 +50,27 @@ def check_folder(out: Path) -> None:
 
 def check_same(out: Path, plan: Plan) -> None:
     """Refuse to continue another experiment, other data, or runs of other settings."""
-    before = _earlier_plan(out)
-    if before is not None and before.name != plan.name:
-        raise RamifyError(f"{out}: holds the experiment {before.name!r}; give another --out.")
-    known = before.known_data if before else {}
+    earlier = _earlier_plan(out)
+    if earlier is not None and earlier.name != plan.name:
+        raise RamifyError(f"{out}: holds the experiment {earlier.name!r}; give another --out.")
+    known = earlier.known_data if earlier else {}
     for name, data in plan.data.items():
         if (then := known.get(name)) is None:
             continue
         if then.sha256 != data.checksums:
             raise RamifyError(f"{out}: was begun with other files of {name}; give the same ones, or another --out.")
-        if then.words != data.words:
-            raise RamifyError(
-                f"{out}: was begun with words = {then.words!r} for {name}, not {data.words!r}; set it back, or give "
-                "another --out."
-            )
-        if then.split != data.scored:
-            raise RamifyError(
-                f"{out}: holds scores of the {then.split} set of {name}, not of the {data.scored} set; give another "
-                "--out."
-            )
+        for setting, before, now in (("words", then.words, data.words), ("split", then.split, data.scored)):
+            if before != now:
+                raise RamifyError(
+                    f"{out}: was begun with {setting} = {before!r} for {name}, not {now!r}; set it back, or give "
+                    "another --out."
+                )
     for run in plan.runs.values():
         _check_same_run(out / run.path, run, plan.threads)
 
 
 def write_plan(out: Path, plan: Plan) -> None:
-    """The plan, with what is known of the data of earlier plans: their results are still in the folder."""
+    """Write the plan, with the data of earlier plans, whose results are still in the folder."""
     before = _earlier_plan(out)
     earlier = {name: data for name, data in before.known_data.items() if name not in plan.data} if before else {}
     write_json(out / PLAN, as_record(msgspec.structs.replace(plan.as_record(), earlier_data=earlier)))
@@ -123,16 +122,6 @@ def result_in(path: Path) -> Result | None:
     return None
 
 
-def missing_decoders(out: Path, run: Run) -> tuple[str, ...]:
-    """Those whose results are yet to be made; a run without any is finished."""
-    return tuple(decoder for decoder in run.decoders if result_in(result_file(out / run.path, decoder)) is None)
-
-
-def missing_baselines(out: Path, plan: Plan, data: str) -> tuple[str, ...]:
-    """Those whose results are yet to be made."""
-    return tuple(name for name in plan.baselines if result_in(baseline_file(out, data, name)) is None)
-
-
 def forget_failure(folder: Path) -> None:
     """Remove what an earlier failure left, so that the run can be tried again."""
     (folder / FAILED).unlink(missing_ok=True)
@@ -140,7 +129,7 @@ def forget_failure(folder: Path) -> None:
 
 
 def save_failure(folder: Path, error: str, details: str) -> None:
-    """Keep a failure beside what the run left; where nothing can be written, that may be the failure itself."""
+    """Save why a run failed, unless nothing can be written, which may be the reason."""
     with suppress(OSError, RamifyError):
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / FAILED, as_record(Failure(FORMAT, error, details)))

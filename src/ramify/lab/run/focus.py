@@ -1,4 +1,4 @@
-"""A recipe carried out: its runs, the ensemble of the teachers, and what each stage gained."""
+"""Carries out a recipe: trains the grammars, saves the ensemble of the teachers, and shows the scores of each stage."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from statistics import fmean
 from typing import Any
 
 from msgspec import Struct
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from ramify.errors import RamifyError
 from ramify.lab.plan.experiment import DataSet, Plan
-from ramify.lab.plan.recipe import RESULT, Recipe, data_set, plan_of, read_recipe, recipe_from
+from ramify.lab.plan.recipe import RESULT, Recipe, data_set, default_recipe, plan_of, read_recipe, recipe_from
 from ramify.lab.plan.time_budget import fitting_recipe
-from ramify.lab.results.result_paths import RUNS, baseline_file, result_file
-from ramify.lab.results.schema import FORMAT, Agreement, Result, Run, as_record, read_record, run_name, spread
-from ramify.lab.run import experiment_folder as folder
+from ramify.lab.results.schema import FORMAT, RUNS, Agreement, Result, as_record, read_record, run_name, spread
+from ramify.lab.run.experiment_folder import check_folder, result_in
+from ramify.lab.run.jobs import Event, Job, jobs_of
 from ramify.lab.run.runner import run_experiment
-from ramify.lab.run.scoring import averaged, named_members, sentences_of
+from ramify.lab.run.scoring import averaged
 from ramify.lab.run.status import Status
-from ramify.lab.run.worker_process import Event, cores
+from ramify.runtime.machine import cores
 from ramify.storage.ensemble_folder import is_ensemble, read_ensemble
 from ramify.storage.files import write_json
 from ramify.storage.model_files import checksum
-from ramify.training.data import prepare
+from ramify.terminal.tables import plain_table
 
 RECIPE, MODEL = "recipe.json", "model"
 HEADS = ("stage", "grammars", "S-F1", "S-F1 of their average", "agreement", "dev perplexity", "minutes")
@@ -49,7 +48,7 @@ class PlannedFocus:
     plan: Plan
     out: Path
     announcement: str
-    """What a person should know"""
+    """What will be trained, in words"""
 
     @property
     def model(self) -> Path:
@@ -71,8 +70,8 @@ def prepare_focus(
     minutes: float | None,
     jobs: int | None,
 ) -> PlannedFocus:
-    """Choose what to train; where a recipe was begun in `out`, that one is continued."""
-    folder.check_folder(out)
+    """Choose what to train; a recipe that was begun in `out` is continued."""
+    check_folder(out)
     found = data_set(data)
     if (out / RECIPE).exists():
         chosen = recipe_from(read_record(out / RECIPE, RecipeRecord).recipe, str(out / RECIPE), {})
@@ -90,10 +89,12 @@ def prepare_focus(
 
 
 def _recipe_for(data: DataSet, recipe: str | None, settings: Mapping[str, Any]) -> Recipe:
-    """The recipe with sizes that suit the amount of text."""
-    chosen = read_recipe(recipe, settings)
-    prepared = prepare(data.split("train"), data.split("dev"), chosen.student.with_seed(0))
-    return chosen.for_text(len(prepared.train))
+    """The recipe that was chosen, or the default one, with sizes that suit the amount of text."""
+    chosen = read_recipe(default_recipe(0) if recipe is None else Path(recipe), settings)
+    sentences = len(data.prepared(chosen.student.with_seed(0)).train)
+    if recipe is None:
+        chosen = read_recipe(default_recipe(sentences), settings)
+    return chosen.for_text(sentences)
 
 
 def run_focus(
@@ -127,21 +128,18 @@ def _save_ensemble(planned: PlannedFocus) -> None:
         if saved <= {checksum(folder) for folder in folders.values()}:
             return
         raise RamifyError(f"{planned.model}: holds another ensemble; move it away, or give another --out.")
-    train = sentences_of(planned.data, "train", next(iter(folders.values())))
-    averaged(named_members(folders), result, train).save(planned.model)
+    averaged(result, folders, planned.data).save(planned.model)
 
 
 def stage_table(planned: PlannedFocus) -> Table:
-    """The baselines, then what each stage reached: its grammars and their average, and the result."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(HEADS):
-        table.add_column(head, justify="right" if number else "left")
-    for name in planned.plan.baselines:
-        result = folder.result_in(baseline_file(planned.out, planned.data.name, name))
-        table.add_row(f"{name} branching", "", _shown(result.f1 if result else None, 2))
-    for average in (run for run in planned.plan.runs.values() if run.members):
-        results = [_result(planned, planned.plan.runs[name]) for name in average.members]
-        mean = _result(planned, average)
+    """The scores of the baselines, then of each stage: its grammars and their average."""
+    table, jobs = plain_table(*HEADS), jobs_of(planned.plan, planned.out)
+    for file in (job.result_file(name) for job in jobs.values() if job.run is None for name in job.wanted):
+        result = result_in(file)
+        table.add_row(f"{file.stem} branching", "", _shown(result.f1 if result else None, 2))
+    for average in (job for job in jobs.values() if job.run and job.run.members):
+        results = [_result(jobs[name]) for name in average.others]
+        mean = _result(average)
         agreement = mean.member_agreement
         # Without gold trees there is no S-F1.
         f1 = spread(None if result.evaluation is None else result.f1 for result in results)
@@ -149,7 +147,7 @@ def stage_table(planned: PlannedFocus) -> Table:
         perplexities = [result.dev_perplexity for result in results]
         known = [each for each in perplexities if each is not None]
         table.add_row(
-            escape(average.model),
+            escape(mean.model),
             str(len(results)),
             _shown(f1.mean if f1 else None, 2) + deviation,
             _shown(None if mean.evaluation is None else mean.f1, 2),
@@ -164,8 +162,8 @@ def _shown(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def _result(planned: PlannedFocus, run: Run) -> Result:
-    return read_record(result_file(planned.out / run.path, run.decoders[0]), Result)
+def _result(job: Job) -> Result:
+    return read_record(job.result_file(job.wanted[0]), Result)
 
 
 def _mean_agreement(found: Agreement) -> float | None:

@@ -7,7 +7,6 @@ storage that all machines share.
 
 from __future__ import annotations
 
-import queue
 import signal
 import threading
 import time
@@ -16,18 +15,16 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from ramify.cluster.ray_session import ray_session
-from ramify.lab.run.worker_process import ENDED, Event, Job, Worker
+from ramify.lab.run.jobs import ENDED, Event, Events, Job, Worker
 
 MAX_RETRIES = 3
 """How often a job is begun again, on any machine, after Ray lost the one it was on"""
 PAUSE = 0.2
 """Seconds after which an end is noticed at the latest"""
 
-Events = queue.Queue[tuple[str, Event]]
-
 
 class RayJobs:
-    """Starts jobs on a cluster."""
+    """Starts jobs on a cluster, and passes their events on."""
 
     def __init__(self, ray: Any, channel: Any) -> None:
         self._ray, self._channel = ray, channel
@@ -40,10 +37,10 @@ class RayJobs:
         """Of all machines together."""
         return int(self._ray.cluster_resources().get("CPU", 1))
 
-    def start(self, name: str, job: Job, lock: int, events: Events) -> RayWorker:  # noqa: ARG002
+    def start(self, job: Job, lock: int, events: Events) -> RayWorker:  # noqa: ARG002
         """A job; the lock stays in this process, for the machines of a cluster cannot inherit it."""
-        self._workers[name] = RayWorker(self._ray, self._channel, name, job, events)
-        return self._workers[name]
+        self._workers[job.name] = RayWorker(self._ray, self._channel, job, events)
+        return self._workers[job.name]
 
     def close(self) -> None:
         """No more events are passed on."""
@@ -62,13 +59,12 @@ class RayJobs:
 class RayWorker:
     """One job, with the interface of `Worker`."""
 
-    def __init__(self, ray: Any, channel: Any, name: str, job: Job, events: Events) -> None:
-        self.name = name
-        self._ray, self._events = ray, events
+    def __init__(self, ray: Any, channel: Any, job: Job, events: Events) -> None:
+        self._name, self._ray, self._events = job.name, ray, events
         self._ended, self._ending = False, threading.Lock()
         self._written = ""
         task = ray.remote(num_cpus=job.threads, max_retries=MAX_RETRIES)(_work)
-        self._task = task.remote(name, job.as_json(), channel)
+        self._task = task.remote(job.as_json(), channel)
         threading.Thread(target=self._wait, daemon=True).start()
 
     def _wait(self) -> None:
@@ -80,13 +76,13 @@ class RayWorker:
             self.take({"event": ENDED, "code": 1, "written": str(error)})
 
     def take(self, event: Event) -> None:
-        """Pass an event on; it ends once, however many say so."""
+        """Pass an event on; the end is passed on once, whoever reports it first."""
         with self._ending:
             if self._ended:
                 return
             self._ended = event["event"] == ENDED
             self._written = event.get("written", "")
-        self._events.put((self.name, event))
+        self._events.put((self._name, event))
 
     def stop(self) -> None:
         """Ask it to save its run and end."""
@@ -117,10 +113,10 @@ def ray_jobs(address: str | None) -> Iterator[RayJobs]:
             channel.shutdown(force=True)
 
 
-def _work(name: str, job: str, channel: Any) -> None:
+def _work(job: str, channel: Any) -> None:
     """Runs on a machine of the cluster, until the process of the job has ended."""
-    events: Events = queue.Queue()
-    worker = Worker(name, Job.from_json(job), None, events)
+    events = Events()
+    worker = Worker(Job.from_json(job), None, events)
     # Ray asks for an end by interrupting this thread, wherever it is. Another one, which is never interrupted, passes
     # events on, so that none is lost and no lock stays taken.
     passing = threading.Thread(target=_pass_on, args=(worker, events, channel), daemon=True)

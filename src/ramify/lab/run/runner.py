@@ -1,24 +1,24 @@
-"""An experiment from its plan to its results: what is missing is done, several runs at a time."""
+"""Runs an experiment: does everything that is missing, several jobs at a time."""
 
 from __future__ import annotations
 
-import queue
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from queue import Empty
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ramify.errors import RamifyWarning, Stopped
 from ramify.lab.plan.experiment import Plan
-from ramify.lab.results.result_paths import BASELINES, result_file
 from ramify.lab.run import experiment_folder as folder
+from ramify.lab.run.jobs import ENDED, Event, Events, Job, Worker, explain, jobs_of
 from ramify.lab.run.scoring import check_data
 from ramify.lab.run.status import Status
-from ramify.lab.run.worker_process import ENDED, Event, Job, Worker, cores, explain
+from ramify.runtime.machine import cores
 from ramify.storage.locks import locked_folder
 from ramify.training.stopping import SIGNALS, StopRequest, stop_requests
 
@@ -32,8 +32,8 @@ STOPPED = frozenset(code for number in SIGNALS for code in (-number, 128 + numbe
 """Exit codes of processes that were signalled to stop."""
 
 OnChange = Callable[[Status, Event], None]
-Start = Callable[[str, Job, int, "queue.Queue[tuple[str, Event]]"], "Worker | RayWorker"]
-"""Starts a job, given its name, the lock of the experiment, and where its events go"""
+Start = Callable[[Job, int, Events], "Worker | RayWorker"]
+"""Starts a job, given the lock of the experiment and where events go"""
 
 
 def run_experiment(
@@ -45,11 +45,11 @@ def run_experiment(
     on_change: OnChange = lambda _, __: None,
     start: Start | None = None,
 ) -> list[Status]:
-    """Do everything that `out` does not hold yet; gives the state of every run and of the baselines of every data set.
+    """Do everything that `out` does not hold yet, and return the state of every job.
 
     `jobs` processes work at a time, by default as many as there are cores for. `start` starts a job, by default in a
-    process on this machine. A job that fails is reported, and the
-    others continue. Ctrl-C and SIGTERM raise `Stopped` once all runs are saved.
+    process on this machine. A job that fails is reported, and the others continue. Ctrl-C and SIGTERM raise `Stopped`
+    once all runs are saved.
     """
     folder.check_folder(out)
     with locked_folder(out, folder.LOCK_PATIENCE) as lock:
@@ -58,15 +58,14 @@ def run_experiment(
         check_data(plan, statuses.values())
         folder.write_plan(out, plan)  # after the check: data of a plan cannot be changed any more
         on_begin([*statuses.values()])
-        waiting = [name for name, status in statuses.items() if status.state == "waiting"]
-        experiment = _Experiment(plan, out, statuses, on_change, lock, start or Worker)
+        experiment = _Experiment(jobs_of(plan, out), statuses, on_change, lock, start or Worker)
         with stop_requests() as request:
-            experiment.work(waiting, jobs or default_jobs(plan), request)
+            experiment.work(jobs or default_jobs(plan), request)
     return [*statuses.values()]
 
 
 def default_jobs(plan: Plan, there: int | None = None) -> int:
-    """As many as the cores have threads for, by default those of this machine."""
+    """How many jobs there are cores for, by default on this machine."""
     return max(1, (there or cores()) // plan.threads)
 
 
@@ -84,24 +83,21 @@ def check_jobs(plan: Plan, jobs: int | None) -> None:
 
 def survey(plan: Plan, out: Path | None) -> Iterator[Status]:
     """The state of every job, by what is in the folder; one that failed waits for another try."""
-    scored = [name for name, data in plan.data.items() if data.is_scored]
-    for data in scored if plan.baselines else ():
-        done = out is not None and not folder.missing_baselines(out, plan, data)
-        yield Status(_baselines_name(data), state="finished" if done else "waiting")
-    for run in plan.runs.values():
-        status = Status(run.name)
-        if run.settings is not None:
-            status.epochs = run.settings["epochs"]
-            status.vocabulary = f"{run.data}: {run.settings['vocabulary']}, {run.settings['min_count']}"
-        if out is not None and not folder.missing_decoders(out, run):
-            status.finish(folder.result_in(result_file(out / run.path, run.decoders[0])))
+    for job in jobs_of(plan, out or Path()).values():
+        status = Status(job.name)
+        if job.run is not None and job.run.settings is not None:
+            settings = job.run.settings
+            status.epochs = settings["epochs"]
+            status.vocabulary = f"{job.run.data}: {settings['vocabulary']}, {settings['min_count']}"
+        if out is not None and not job.missing():
+            status.finish(job.first_result())
         elif out is not None:
-            status.resume(folder.epochs_done(out / run.path))
+            status.resume(folder.epochs_done(job.folder))
         yield status
 
 
 def _was_stopped(code: int, request: StopRequest) -> bool:
-    """Whether a process ended because all shall end.
+    """Whether a process ended because the experiment is being stopped.
 
     A signal to the whole group may end a process that is still being loaded before this one hears of it.
     """
@@ -110,31 +106,25 @@ def _was_stopped(code: int, request: StopRequest) -> bool:
     return request.signal is not None
 
 
-def _baselines_name(data: str) -> str:
-    return f"{data}/baselines"
-
-
 class _Experiment:
     def __init__(
-        self, plan: Plan, out: Path, statuses: dict[str, Status], on_change: OnChange, lock: int, start: Start
+        self, jobs: dict[str, Job], statuses: dict[str, Status], on_change: OnChange, lock: int, start: Start
     ) -> None:
-        self._plan, self._out, self._statuses, self._on_change, self._lock = plan, out, statuses, on_change, lock
-        self._start = start
-        self._data_of = {_baselines_name(data): data for data in plan.data}
-        self._places = {name: out.absolute() / BASELINES / data for name, data in self._data_of.items()}
-        self._places |= {name: out.absolute() / run.path for name, run in plan.runs.items()}
-        self._events: queue.Queue[tuple[str, Event]] = queue.Queue()
+        self._jobs, self._statuses, self._on_change, self._lock, self._start = jobs, statuses, on_change, lock, start
+        self._waiting = [name for name, status in statuses.items() if status.state == "waiting"]
+        self._events = Events()
         self._workers: dict[str, Worker | RayWorker] = {}
 
-    def work(self, waiting: list[str], jobs: int, request: StopRequest) -> None:
-        """Until all is done; a request to stop is passed on once, and the processes are waited for."""
+    def work(self, at_a_time: int, request: StopRequest) -> None:
+        """Work until all is done. A request to stop is passed on once; then the processes are waited for."""
         stopping = False
         try:
-            while self._workers or (waiting and not stopping):
-                while not stopping and len(self._workers) < jobs and (name := self._next(waiting)) is not None:
-                    self._workers[name] = self._start(name, self._job(name), self._lock, self._events)
-                    self._change(name, {"event": "state", "state": "starting"})
-                with suppress(queue.Empty):
+            while self._workers or (self._waiting and not stopping):
+                while not stopping and len(self._workers) < at_a_time and (job := self._next()) is not None:
+                    job = replace(job, wanted=job.missing())
+                    self._workers[job.name] = self._start(job, self._lock, self._events)
+                    self._change(job.name, {"event": "state", "state": "starting"})
+                with suppress(Empty):
                     self._take(*self._events.get(timeout=PAUSE), request)
                 if request.signal is not None and not stopping:
                     stopping = True
@@ -144,51 +134,36 @@ class _Experiment:
             for worker in self._workers.values():
                 worker.kill()
                 worker.close()
-        if request.signal is not None and any(
-            status.state in ("waiting", "stopped") for status in self._statuses.values()
-        ):
+        if request.signal is not None and any(s.state in ("waiting", "stopped") for s in self._statuses.values()):
             raise Stopped(request.signal, "Stopped; all runs are saved, and the same command resumes them.")
 
-    def _next(self, waiting: list[str]) -> str | None:
-        """Take the first job that can begin; what waits for a run that failed fails too."""
-        for name in list(waiting):
-            run = self._plan.runs.get(name)
-            states = {other: self._statuses[other].state for other in run.needs} if run else {}
+    def _next(self) -> Job | None:
+        """Take the first job that can begin; jobs that need a failed one fail too."""
+        for name in list(self._waiting):
+            job = self._jobs[name]
+            states = {other: self._statuses[other].state for other in job.others}
             failed = [other for other, state in states.items() if state == "failed"]
             if failed:
-                waiting.remove(name)
+                self._waiting.remove(name)
                 self._change(name, {"event": "failed", "error": f"it needs {failed[0]}, which failed.", "final": True})
             elif all(state == "finished" for state in states.values()):
-                waiting.remove(name)
-                return name
+                self._waiting.remove(name)
+                return job
         return None
-
-    def _job(self, name: str) -> Job:
-        place, threads = str(self._places[name]), self._plan.threads
-        if name in self._data_of:
-            data = self._data_of[name]
-            missing = folder.missing_baselines(self._out, self._plan, data)
-            return Job(self._plan.data[data], place, threads, baselines=missing)
-        run = self._plan.runs[name]
-        run = replace(run, decoders=folder.missing_decoders(self._out, run))
-        others = {other: str(self._places[other]) for other in run.needs}
-        return Job(self._plan.data[run.data], place, threads, run, others)
 
     def _take(self, name: str, event: Event, request: StopRequest) -> None:
         if event["event"] != ENDED:
             self._change(name, event)
             return
         written = self._workers.pop(name).close()
-        code = event["code"]
+        job, status, code = self._jobs[name], self._statuses[name], event["code"]
         if code == 0:
-            run = self._plan.runs.get(name)
-            result = folder.result_in(result_file(self._places[name], run.decoders[0])) if run else None
-            self._change(name, {"event": "finished", "result": result})
+            self._change(name, {"event": "finished", "result": job.first_result()})
         elif _was_stopped(code, request):
             self._change(name, {"event": "state", "state": "stopped"})
         else:
-            error = self._statuses[name].error or explain(code)
-            folder.save_failure(self._places[name], error, self._statuses[name].details or written)
+            error = status.error or explain(code)
+            folder.save_failure(job.folder, error, status.details or written)
             self._change(name, {"event": "failed", "error": error, "final": True})
 
     def _change(self, name: str, event: Event) -> None:

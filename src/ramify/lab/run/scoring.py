@@ -1,9 +1,8 @@
-"""What a run or a baseline leaves for tables and figures."""
+"""The results of runs and baselines, from which reports are made."""
 
 from __future__ import annotations
 
 import os
-import platform
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, compress
@@ -27,7 +26,7 @@ from ramify.lab.plan.experiment import DataSet, Plan, settings_of
 from ramify.lab.results.schema import FORMAT, Induced, Machine, Result, Run
 from ramify.lab.run.experiment_folder import epochs_done
 from ramify.lab.run.status import Status
-from ramify.training.data import prepare
+from ramify.runtime.machine import processor_name
 from ramify.version import VERSION
 
 if TYPE_CHECKING:
@@ -79,13 +78,13 @@ def _result(kind: Literal["model", "baseline"], data: DataSet, model: str, **fac
         data=data.name,
         model=model,
         split=data.scored,
-        machine=Machine(_processor(), os.cpu_count()),
+        machine=Machine(processor_name(), os.cpu_count()),
         **facts,
     )
 
 
 def gold_of(data: DataSet, rule: WordRule | None = None) -> Gold:
-    """The set to score; which leaves are words the rule of the training set says, as for the models."""
+    """The gold trees to score against; which leaves are words is decided by the training set, as for the models."""
     trees, train = data.split(data.scored), data.split("train")
     assert trees is not None
     assert train is not None
@@ -111,22 +110,24 @@ def check_data(plan: Plan, statuses: Collection[Status]) -> None:
             seen.add(reading)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RamifyWarning)  # the runs will report
-                prepared = prepare(data.split("train"), data.split("dev"), settings)
+                prepared = data.prepared(settings)
                 if data.is_scored:
                     gold_of(data, prepared.word_rule)
 
 
-def named_members(folders: Mapping[str, str | Path]) -> list[str]:
+def named_members(folders: Mapping[str, Path]) -> list[str]:
     """Model folders with the names of their runs, without the data that all have in common."""
     return [f"{name.partition('/')[2]}={folder}" for name, folder in folders.items()]
 
 
-def averaged(members: Sequence[str], run: Run, train: Sequence[Sentence]) -> Ensemble:
-    """The ensemble of an average; training sentences tell who collapsed."""
+def averaged(run: Run, folders: Mapping[str, Path], data: DataSet) -> Ensemble:
+    """The ensemble of an average; training sentences show which members collapsed."""
     from ramify.parser import Ensemble
 
-    ensemble = Ensemble(members)
-    return ensemble.without_collapsed(train) if run.leave_out_collapsed else ensemble
+    ensemble = Ensemble(named_members(folders))
+    if not run.leave_out_collapsed:
+        return ensemble
+    return ensemble.without_collapsed(sentences_of(data, "train", next(iter(folders.values()))))
 
 
 def sentences_of(data: DataSet, split: Literal["train", "dev"], member: Path) -> list[Sentence]:
@@ -135,7 +136,7 @@ def sentences_of(data: DataSet, split: Literal["train", "dev"], member: Path) ->
     from ramify.training.settings import load_settings
 
     settings = load_settings(None, dict(read_config(member)["settings"]))
-    prepared = prepare(data.split("train"), data.split("dev"), settings)
+    prepared = data.prepared(settings)
     corpus = prepared.train if split == "train" else prepared.dev
     return [Sentence.from_tokens(parse.words) for parse in corpus.parses]
 
@@ -161,13 +162,3 @@ def _sentence_f1(gold: Gold, predictions: Sequence[Prediction]) -> list[float]:
     """S-F1 of every scored sentence in percent, of several draws their mean."""
     f1 = [count_spans(gold.spans, each.spans, gold.lengths).f1 for each in predictions]
     return [round(float(value), 4) for value in 100 * np.mean(f1, axis=0)]
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""Where the jobs of an experiment are, and how a person sees it: a table in a terminal, lines elsewhere."""
+"""The state of the jobs of an experiment, shown as a table in a terminal and as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
-from rich import box
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -18,12 +17,13 @@ from rich.table import Table
 
 from ramify.evaluation.coverage import NOT_COMPARABLE
 from ramify.lab.results.schema import Epoch, Result
-from ramify.lab.run.worker_process import Event
+from ramify.lab.run.jobs import Event
+from ramify.terminal.tables import plain_table
 
 
 @dataclass
 class Status:
-    """Of a run, or of the baselines of a data set; moved along by the events of its process."""
+    """The state of a job, updated by the events of its process."""
 
     name: str
     state: str = "waiting"
@@ -47,7 +47,7 @@ class Status:
         return self.state not in ("waiting", "finished", "stopped", "failed")
 
     def take(self, event: dict[str, Any]) -> None:
-        """What an event changes."""
+        """Update the state by an event."""
         kind = event["event"]
         if kind == "state":
             self.state, self.seconds_left = event["state"], None
@@ -115,7 +115,7 @@ def experiment_progress(console: Console) -> Iterator[Callbacks]:
 
 
 def event_line(status: Status, event: Event, lines: bool) -> str | None:
-    """A line about an event that is worth one; in a terminal the table shows all but notes and failures."""
+    """A line about an event, if it needs one; in a terminal only notes and failures do, as the table shows the rest."""
     kind = event["event"]
     if kind == "note":
         return f"note: {event['text']}"
@@ -135,7 +135,7 @@ def event_line(status: Status, event: Event, lines: bool) -> str | None:
 
 
 def summary(statuses: Sequence[Status]) -> str:
-    """How many jobs there are, and how far they are."""
+    """The number of jobs in each state."""
     counts = Counter("running" if status.is_running else status.state for status in statuses)
     return f"{len(statuses)} jobs: " + ", ".join(f"{count} {state}" for state, count in counts.items())
 
@@ -148,18 +148,23 @@ def vocabulary_note(statuses: Sequence[Status]) -> list[str]:
 
 
 def status_table(statuses: Sequence[Status], most: int | None = None) -> Table:
-    """A row for each job; where there is no room for all, those at work first, then failures, then what comes next."""
-    caption = "\n".join([summary(statuses), *vocabulary_note(statuses)])
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
-    for number, head in enumerate(HEADS):
-        table.add_column(head, justify="right" if number > 1 else "left", overflow="fold")
-    shown = list(statuses)
-    if most is not None and len(shown) > max(most, 1):
-        urgent = sorted(shown, key=_urgency)[: max(most, 1)]
-        shown = [status for status in shown if any(status is each for each in urgent)]
-    for status in shown:
+    """A row for each job; if there is no room for all, the running ones, then those failed, stopped and waiting."""
+    table = plain_table(*HEADS)
+    table.columns[1].justify = table.caption_justify = "left"
+    table.caption = "\n".join([summary(statuses), *vocabulary_note(statuses)])
+    by_urgency = sorted(range(len(statuses)), key=lambda place: _urgency(statuses[place]))
+    for place in sorted(by_urgency if most is None else by_urgency[: max(most, 1)]):
+        status = statuses[place]
         colour = COLOURS.get(status.state, "bold")
-        table.add_row(escape(status.name), f"[{colour}]{escape(status.state)}[/]", *_figures(status))
+        table.add_row(
+            escape(status.name),
+            f"[{colour}]{escape(status.state)}[/]",
+            "" if status.epoch is None else f"{status.epoch}/{status.epochs}",
+            "" if status.dev_perplexity is None else f"{status.dev_perplexity:.1f}",
+            "" if status.dev_f1 is None else f"{status.dev_f1:.1f}",
+            "" if status.f1 is None else f"{status.f1:.2f}",
+            "" if status.seconds_left is None else str(timedelta(seconds=round(status.seconds_left))),
+        )
     return table
 
 
@@ -167,11 +172,3 @@ def _urgency(status: Status) -> int:
     if status.is_running:
         return 0
     return {"failed": 1, "stopped": 2, "waiting": 3}.get(status.state, 4)
-
-
-def _figures(status: Status) -> Iterator[str]:
-    yield "" if status.epoch is None else f"{status.epoch}/{status.epochs}"
-    yield "" if status.dev_perplexity is None else f"{status.dev_perplexity:.1f}"
-    yield "" if status.dev_f1 is None else f"{status.dev_f1:.1f}"
-    yield "" if status.f1 is None else f"{status.f1:.2f}"
-    yield "" if status.seconds_left is None else str(timedelta(seconds=round(status.seconds_left)))

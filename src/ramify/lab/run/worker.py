@@ -1,7 +1,8 @@
-"""The process in which one run is trained and scored, or the baselines of one data set are.
+"""The process that does one job: it trains and scores a run, or scores an average or baselines.
 
-Its only argument is the job, in JSON. Standard input is the line to the process that started it: when that one ends,
-however it does, the line breaks, and this one saves its run and ends as well. Standard output takes an event per line.
+Its only argument is the job, in JSON. Standard input is connected to the process that started it: when that process
+ends, for whatever reason, the connection breaks, and this one saves its run and ends too. Standard output takes one
+event per line.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from ramify.errors import RamifyError, RamifyWarning, Stopped
-from ramify.lab.results.result_paths import result_file
 from ramify.lab.results.schema import Result, Run, as_record
 from ramify.lab.run.experiment_folder import forget_failure
-from ramify.lab.run.worker_process import Job
+from ramify.lab.run.jobs import Job
 from ramify.runtime.memory import keep_freed_memory, peak_memory
 from ramify.storage.files import write_json
 
+if TYPE_CHECKING:
+    pass
+
+if TYPE_CHECKING:
+    from ramify.parser.tree_parser import TreeParser
+
 TRAINING_FILE = "training.json"
-"""What the metrics of a run lack, kept from one process of the run to the next."""
+"""What the metrics of a run lack, kept for the next process that resumes it."""
 SECONDS_BETWEEN_REPORTS = 0.5
 """Seconds between two notices of progress."""
 
@@ -37,7 +43,7 @@ Report = Callable[..., None]
 
 def main() -> NoReturn:
     """Do the job and end the process."""
-    # Ctrl-C reaches every process of a terminal; the one that started this one passes on what is to be done.
+    # Ctrl-C reaches every process of a terminal; only the process that started this one reacts to it.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, _stop)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as events:
@@ -67,7 +73,7 @@ def _send(events: IO[str], event: dict[str, Any]) -> None:
 
 
 def work(job: Job, report: Report) -> int:
-    """The exit code of a job; why it failed is reported, not raised."""
+    """Do the job and return the exit code; errors are reported, not raised."""
     warnings.simplefilter("default")
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
@@ -76,7 +82,7 @@ def work(job: Job, report: Report) -> int:
 
     warnings.showwarning = show
     try:
-        forget_failure(Path(job.folder))
+        forget_failure(job.folder)
         if job.run is None:
             _score_baselines(job, report)
         elif job.run.members:
@@ -105,56 +111,61 @@ def _score_baselines(job: Job, report: Report) -> None:
 
     report("state", state="scoring")
     gold = gold_of(job.data)
-    for name in job.baselines:
-        _write(Path(job.folder) / f"{name}.json", baseline_result(name, job.data, gold))
+    for name in job.wanted:
+        _write(job.result_file(name), baseline_result(name, job.data, gold))
 
 
 def _train_and_score(job: Job, run: Run, report: Report) -> None:
     import torch
 
-    from ramify.lab.plan.experiment import settings_of
-    from ramify.lab.run.scoring import gold_of, model_result, named_members, training_record
+    from ramify.lab.run.scoring import named_members, training_record
     from ramify.runtime.compilation import on_compilation
     from ramify.training import train
 
     torch.set_num_threads(job.threads)
     on_compilation(lambda notice: report("note", text=notice))
-    folder, settings = Path(job.folder), settings_of(run)
+    folder = job.folder
     report("state", state="training")
 
     def on_epoch(record: dict[str, Any]) -> None:
         write_json(folder / TRAINING_FILE, {"peak_memory_mb": round(max(peak_memory(), _peak(folder) or 0.0), 1)})
         report("epoch", record=record)
 
-    train_set = job.data.split("train")
+    train_set, settings = job.data.split("train"), run.settings
     assert train_set is not None
-    options = {name: value for name, value in (run.settings or {}).items() if value is not None}
+    assert settings is not None
+    options = {name: value for name, value in settings.items() if value is not None}
     parser = train(
         train_set, folder, dev=job.data.split("dev"), teachers=named_members(job.others), resume=True,
-        on_epoch=on_epoch, on_progress=_progress(report, settings.epochs), **options,
+        on_epoch=on_epoch, on_progress=_progress(report, settings["epochs"]), **options,
     )  # fmt: skip
     training = training_record(folder, job.threads, _peak(folder))
-    gold = gold_of(job.data, parser.word_rule) if job.data.is_scored else None
-    for decoder in run.decoders:
-        report("state", state=f"scoring {decoder}")
-        _write(result_file(folder, decoder), model_result(parser, gold, job.data, run, decoder, training))
+    _score(job, run, parser, training, report)
 
 
 def _score_average(job: Job, run: Run, report: Report) -> None:
     import torch
 
-    from ramify.lab.run.scoring import averaged, gold_of, model_result, named_members, sentences_of
+    from ramify.lab.run.scoring import averaged, sentences_of
 
     torch.set_num_threads(job.threads)
     report("state", state="scoring")
-    member = Path(next(iter(job.others.values())))
-    ensemble = averaged(named_members(job.others), run, sentences_of(job.data, "train", member))
-    gold = gold_of(job.data, ensemble.word_rule) if job.data.is_scored else None
+    ensemble = averaged(run, job.others, job.data)
     about: dict[str, Any] = {"members": run.members}
-    if gold is None:
-        about["agreement"] = ensemble.agreement(sentences_of(job.data, "dev", member)).as_record()
-    for decoder in run.decoders:
-        _write(result_file(Path(job.folder), decoder), model_result(ensemble, gold, job.data, run, decoder, about))
+    if not job.data.is_scored:
+        sentences = sentences_of(job.data, "dev", next(iter(job.others.values())))
+        about["agreement"] = ensemble.agreement(sentences).as_record()
+    _score(job, run, ensemble, about, report)
+
+
+def _score(job: Job, run: Run, parser: TreeParser, about: dict[str, Any], report: Report) -> None:
+    """By every decoder whose result is missing."""
+    from ramify.lab.run.scoring import gold_of, model_result
+
+    gold = gold_of(job.data, parser.word_rule) if job.data.is_scored else None
+    for decoder in job.wanted:
+        report("state", state=f"scoring {decoder}")
+        _write(job.result_file(decoder), model_result(parser, gold, job.data, run, decoder, about))
 
 
 def _write(path: Path, result: Result) -> None:

@@ -1,7 +1,7 @@
 // The card of a span: its words and posterior, what may be required of it, and the glossary of its label.
 function makeCard({ result, system, span, symbol, marks, posterior, onConstrain, onSymbol, onClose }) {
   const isCounted = span[1] - span[0] > 1;
-  const card = make("section", { class: "card details", "aria-label": "The chosen span" },
+  const card = make("section", { class: "card details", "aria-label": "The selected span" },
     make("div", { class: "head" },
       make("h3", { tabindex: -1 }, bdi(inBrief(wordsOf(result, span)))),
       make("button", { type: "button", class: "plain", "aria-label": "Close", onclick: onClose }, "✕")));
@@ -26,7 +26,7 @@ function makeCard({ result, system, span, symbol, marks, posterior, onConstrain,
 function constraintChoice(span, marks, onConstrain) {
   const key = keyOf(span);
   const now = marks.must.includes(key) ? "must" : marks.mustNot.includes(key) ? "must_not" : "free";
-  const choices = { free: "as the model finds it", must: "must be a constituent", must_not: "must not be one" };
+  const choices = { free: "no constraint", must: "must be a constituent", must_not: "must not be a constituent" };
   return make("fieldset", { class: "choices" },
     make("legend", {}, "This span"),
     ...Object.entries(choices).map(([value, text]) =>

@@ -207,7 +207,7 @@ async function start() {
     const { cards: kept, ...before } = JSON.parse(savedText);
     Object.assign(state, before);
     for (const [key, card] of kept) cards.set(key, card);
-    find("about").textContent = "A saved page: its trees can be read and copied, not changed.";
+    find("about").textContent = "This is a saved page: you can read and copy its trees, but not change them.";
     find("maker").textContent = `Made by ramify ${state.version}.`;
     show();
     return;

@@ -18,12 +18,12 @@ class SentenceView {
   render() {
     const [first] = this.results;
     const parts = [this.heading(first), this.remarks(first), this.constraintChips(first)];
-    if (!first.tokens.length) return [...parts, make("p", { class: "soft" }, "There are no tokens in it.")];
+    if (!first.tokens.length) return [...parts, make("p", { class: "soft" }, "This sentence has no tokens.")];
     const trees = this.results.map((_, number) => this.treeCard(number));
     const charts = this.results.map((_, number) => this.chartCard(number)).filter(Boolean);
     const hint = make("p", { class: "soft hint" }, this.onConstrain
-      ? "Choose a node of the tree or a cell of a triangle to see what its label stands for, and to require or forbid the span."
-      : "Choose a node of the tree or a cell of a triangle to see what its label stands for.");
+      ? "Select a node of the tree or a cell of a triangle to see what its label stands for, and to require or forbid the span."
+      : "Select a node of the tree or a cell of a triangle to see what its label stands for.");
     this.card.replaceChildren(hint);
     parts.push(make("div", { class: trees.length > 1 ? "pair" : "single" }, ...trees));
     parts.push(make("div", { class: trees.length > 1 ? "below two" : "below" }, make("div", { class: "charts" }, ...charts), this.card));
@@ -73,7 +73,7 @@ class SentenceView {
       const words = inBrief(wordsOf(result, span));
       const what = sign === "+" ? "required" : "forbidden";
       return make("li", { class: `chip ${what}` }, `${what}: `, bdi(words), this.onConstrain && make("button", {
-        type: "button", class: "plain", "aria-label": `Free ${words}`, onclick: () => this.onConstrain(span, "free"),
+        type: "button", class: "plain", "aria-label": `Remove the constraint on ${words}`, onclick: () => this.onConstrain(span, "free"),
       }, "✕"));
     });
     return chips.length ? make("ul", { class: "chips", "aria-label": "Constraints" }, ...chips) : null;

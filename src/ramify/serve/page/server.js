@@ -13,7 +13,7 @@ async function ask(path, body) {
       body: JSON.stringify(body),
     });
   } catch {
-    throw new Error("The server does not answer; start it again, or check that it still runs.");
+    throw new Error("The server does not answer; check that it is running, or start it again.");
   }
   const content = await answer.json().catch(() => null);
   if (!answer.ok) throw new Error(content?.detail ?? `The server answered ${answer.status} without a reason.`);

@@ -1,4 +1,4 @@
-"""PCFGs with their rule tensor in full: the reference in log space and the engines that are tested against it."""
+"""PCFGs with dense rule tensors: the reference in log space and the engines that are tested against it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Chart:
-    """All inside vectors, and what they were made from."""
+    """All inside vectors, and their inputs."""
 
     blocks: Blocks
     leaves: Scaled
@@ -73,7 +73,7 @@ class Chart:
 
     @classmethod
     def of_words(cls, blocks: Blocks, pcfg: DensePCFG) -> Chart:
-        """A chart with nothing above the words yet."""
+        """A chart that is empty except for the words."""
         B, N, _ = pcfg.words.shape
         n, device = pcfg.nonterminals, pcfg.words.device
         scores = by_start_and_width(pcfg.scores().to(scale_dtype(device)))
@@ -90,7 +90,7 @@ class Chart:
         return cls(blocks, (emission, leaf_scale), word_left, word_right, symbols, scores, lengths, log_z)
 
     def pairs_of_words(self) -> Scaled:
-        """(B, N-1, n) what two words in a row are worth to each parent, their span's own score left out."""
+        """(B, N-1, n) the weights of two neighbouring words for each parent, without the score of their span."""
         emission, scale = self.leaves
         both = (emission[:, :-1, :, None] * emission[:, 1:, None, :]).flatten(2)
         return both @ self.blocks.words, scale[:, :-1] + scale[:, 1:]

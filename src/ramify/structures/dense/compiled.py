@@ -1,7 +1,7 @@
 """The CPU path: matrix products by torch, everything around them in compiled loops.
 
-It fills the same charts as scaled.py with a few calls a width instead of dozens, for the calls are what a small
-grammar takes its time for. Each core takes some of the sentences.
+It fills the same charts as scaled.py with a few calls per width instead of dozens, because calls take most of the time
+of a small grammar. Each core takes some of the sentences.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ramify.structures.scaling import Scaled, empty_chart, normalise
 
 
 def pieces(pcfg: DensePCFG) -> list[slice]:
-    """The batch in as many pieces of whole sentences as there are threads, where there is work for them."""
+    """The batch in pieces of whole sentences, one per thread, if there is enough work."""
     B, N, p = pcfg.words.shape
     n = pcfg.nonterminals
     work = B * N * n * (N * n * (n + N / 3) + 4 * p * n + 2 * p * p)
@@ -84,7 +84,7 @@ def outside_pass(chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, 
 
 
 def _cells(chart: Scaled) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Vectors and scales of a chart as arrays with one row a span."""
+    """Vectors and scales of a chart as arrays with one row per span."""
     return chart[0].flatten(0, 2).numpy(), chart[1].flatten().numpy()
 
 
@@ -94,7 +94,7 @@ def _word_rules(chart: Chart) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _room(chart: Chart, products: int) -> tuple[Tensor, Tensor, Tensor]:
-    """For as many rows as any width has: products of two vectors, what becomes of them, and the log scale of both."""
+    """Buffers for the rows of any width: products of two vectors, their results, and the log scale of both."""
     vectors, scales = chart.symbols
     B, N, _, n = vectors.shape
     return vectors.new_empty(B * N, products), vectors.new_empty(B * N, n), scales.new_empty(B * N)

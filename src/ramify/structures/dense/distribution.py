@@ -1,4 +1,4 @@
-"""PCFGs with their rule tensor in full."""
+"""PCFGs with dense rule tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DenseRules(Rules):
-    """The rule tensor in full, as log-probabilities."""
+    """The dense rule tensor, as log-probabilities."""
 
     binary: Tensor
     """(n, m, m) log p(A -> B C)"""
@@ -33,7 +33,7 @@ class DenseRules(Rules):
         return self.binary[parent].double().exp()
 
     def expected_children(self) -> Tensor:
-        """(n, m) how many of each symbol a nonterminal is expected to have as children, in float64."""
+        """(n, m) the expected number of children of each nonterminal with each symbol, in float64."""
         pairs = (binary.double().exp() for binary in self.binary)
         return torch.stack([matrix.sum(0) + matrix.sum(1) for matrix in pairs])
 
@@ -60,14 +60,14 @@ class DenseRules(Rules):
         return lambda parent, rng: divmod(draw(running[parent], rng), m)
 
     def sums(self) -> dict[str, Tensor]:
-        """The totals of each family of probabilities; of a proper grammar all are one."""
+        """The sums of each set of probabilities; in a proper grammar all are one."""
         return {
             "start rules": self.root.double().exp().sum(),
             "binary rules": self.binary.exp().sum((1, 2), dtype=torch.float64),
         }
 
     def restricted_rules(self, nonterminals: Tensor, preterminals: Tensor) -> dict[str, Any]:
-        """The tables with these symbols alone, by their numbers, each distribution renormalised over what is left."""
+        """The tables with only these symbols, given by number; each distribution is renormalised."""
         children = torch.cat([nonterminals, self.nonterminals + preterminals])
         binary = self.binary.index_select(-3, nonterminals).index_select(-2, children).index_select(-1, children)
         return {
@@ -81,7 +81,7 @@ class DensePCFG(DenseRules, PCFG):
     """A batch of sentences under dense rules."""
 
     words: Tensor
-    """(B, N, p) log p(T -> w); what stands after a sentence's end is ignored"""
+    """(B, N, p) log p(T -> w); entries after the end of a sentence are ignored"""
     lengths: Tensor
     """(B,) number of words of each sentence"""
     span_scores: Tensor | None = None
@@ -103,7 +103,7 @@ class DensePCFG(DenseRules, PCFG):
         return DenseForest(self, semiring)
 
     def one_derivation_per_tree(self) -> DensePCFG:
-        """Itself: every derivation is a labelled tree."""
+        """The distribution itself, because every derivation is a labelled tree."""
         return self
 
     def log_rules(self, parents: Tensor, lefts: Tensor, rights: Tensor) -> Tensor:

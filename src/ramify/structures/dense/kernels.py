@@ -93,10 +93,10 @@ def _add_transposed_product(total, weight, matrix, vector):
 
 @compiled
 def sum_splits(width, N, vectors, scales, word_left, word_right, pairs, found, found_scale):
-    """What each span of one width, three or more, is made of.
+    """The sums over the splits of each span of one width, three or more.
 
-    `pairs` (rows, n, n) is the sum over the splits between two phrases, left times right; `found` (rows, n) what the
-    two splits between a word and a phrase are worth; both are divided by the exponential of `found_scale`.
+    `pairs` (rows, n, n) is the sum over the splits between two phrases, left times right; `found` (rows, n) are the
+    weights of the two splits between a word and a phrase. Both are divided by the exponential of `found_scale`.
     """
     starts = N - width + 1
     terms = np.empty(width)
@@ -131,7 +131,7 @@ def store_inside(width, N, found, found_scale, scores, vectors, scales):
 def pull_from_parents(
     width, N, vectors, scales, word_left, word_right, outer, scored_scales, pairs, found, found_scale
 ):
-    """What each span of one width gets from its parents, the reverse of `sum_splits`.
+    """The contributions of the parents of each span of one width, the reverse of `sum_splits`.
 
     `pairs` (rows, 2, n, n) is the sum over the parents, parent times sibling, with the span as left child of a right
     sibling that is a phrase and as right child; `found` (rows, n) is what it gets beside single words.
@@ -183,7 +183,7 @@ def weigh_inside(width, N, vectors, scales, found_scale, log_z, upstream, bound,
 
 @compiled
 def store_outside(width, N, lengths, start, start_scale, found, found_scale, scores, outer, scales, scored_scales):
-    """Scale the outside vectors of one width; a whole sentence stands below a start rule instead."""
+    """Scale the outside vectors of one width; those of whole sentences come from the start rules."""
     starts = N - width + 1
     for row in range(found_scale.shape[0]):
         b = row // starts

@@ -1,4 +1,4 @@
-"""log p(w) of dense rules as a differentiable function, and their marginals, whatever engine runs the two passes."""
+"""log p(w) of dense rules as a differentiable function, and their marginals, with any engine for the two passes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ramify.structures.scaling import Scaled, by_fence_posts, posterior_weights,
 
 
 class Engine(Protocol):
-    """A module with the two passes of an algorithm, and how it likes a batch to be cut up."""
+    """A module with the two passes of an algorithm, and how it divides a batch."""
 
     def pieces(self, pcfg: DensePCFG) -> list[slice]:  # noqa: D102
         ...
@@ -43,7 +43,7 @@ class _WordGradients:
     word_right: Tensor
     """(B, N, n n) of `Chart.word_right`"""
     pairs: Tensor
-    """(B, N-1, n) of what two words in a row are worth to each parent"""
+    """(B, N-1, n) of the weights of two neighbouring words for each parent"""
 
 
 def _word_gradients(chart: Chart, outer: Scaled, upstream: Tensor) -> _WordGradients:
@@ -87,7 +87,7 @@ def _symbol_posteriors(chart: Chart, outer: Scaled) -> Tensor:
 
 
 class _Gradients(NamedTuple):
-    """Of sum(upstream * log p(w)) over some sentences."""
+    """Gradients of sum(upstream * log p(w)) over some sentences."""
 
     root: Tensor
     """(B, n)"""
@@ -145,7 +145,7 @@ def _charts(engine: Engine, pcfg: DensePCFG) -> list[Chart]:
 def _gradients(
     engine: Engine, charts: list[Chart], upstream: Tensor, root: Tensor, binary: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """By the tensors that `_Inside` was given."""
+    """Gradients by the inputs of `_Inside`."""
     sizes = [len(chart.lengths) for chart in charts]
     work = list(zip(charts, upstream.split(sizes), strict=True))
     found = in_pieces(lambda piece: _gradients_of(engine, *piece), work)
@@ -168,7 +168,7 @@ class _Inside(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, engine: Engine, *inputs: Tensor) -> Tensor:
         pcfg = DensePCFG(*inputs)
-        ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
+        ctx.on_one_core = torch.get_num_threads() == 1  # the backward pass runs like the forward pass
         ctx.save_for_backward(pcfg.root, pcfg.binary)
         ctx.engine, ctx.charts = engine, _charts(engine, pcfg)
         return torch.cat([chart.log_z for chart in ctx.charts]).to(pcfg.words.dtype)

@@ -1,7 +1,7 @@
 """The inside algorithm for dense rules in log space: the reference that every faster path is tested against.
 
-Baker (1979), written for clarity: posteriors and every gradient from autograd. Vectorised over the batch and over all
-spans of one width; the rule tensor comes in four blocks, for either child is a phrase (n symbols) or a word (p).
+Baker (1979), written for clarity: posteriors and every gradient come from autograd. Vectorised over the batch and over
+all spans of one width; the rule tensor has four blocks, because either child is a phrase (n symbols) or a word (p).
 """
 
 from __future__ import annotations

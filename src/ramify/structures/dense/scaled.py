@@ -20,7 +20,7 @@ from ramify.structures.scaling import (
 
 
 def pieces(pcfg: DensePCFG) -> list[slice]:
-    """The batch in one piece: its products are large, and torch shares them out."""
+    """The batch in one piece: its products are large, and torch divides them among threads."""
     return [slice(len(pcfg.words))]
 
 
@@ -87,7 +87,7 @@ def outside_pass(chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, 
             g_right = pairs @ blocks.right + weights.diagonal(0, 1, 2)[..., None] * beside_word
             g = _joined(g, (g_left, left_scale), (g_right, right_scale))
         g = normalise(*g)
-        complete = chart.lengths == width  # the whole sentence stands below a start rule instead
+        complete = chart.lengths == width  # the whole sentence is below a start rule
         start, start_scale = normalise(blocks.root, scales.new_zeros(blocks.root.shape[:-1]))
         g[0][complete, 0] = start if start.dim() == 1 else start[complete]
         g[1][complete, 0] = start_scale if start.dim() == 1 else start_scale[complete]
@@ -97,7 +97,7 @@ def outside_pass(chart: Chart, upstream: Tensor | None = None) -> tuple[Scaled, 
 
 
 def _joined(into: Scaled, left: Scaled, right: Scaled) -> Scaled:
-    """What spans get as left children (all but the last) and as right children (all but the first), added up."""
+    """The sum of the contributions to left children (all spans but the last) and right children (all but the first)."""
     vectors, scale = into
     scale[:, :-1] = left[1]
     scale[:, 1:] = torch.maximum(scale[:, 1:], right[1])

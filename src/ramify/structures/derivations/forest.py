@@ -1,6 +1,6 @@
 """All derivations of one sentence as a graph to walk from the top.
 
-A node stands for a choice still to be made. Its edges are the alternatives, each with the log-weight of all
+A node represents an open choice. Its edges are the alternatives, each with the log-weight of all
 derivations that take it (or, in the semiring `BEST`, of the best of them), and lead to the nodes below. Following the
 heaviest edges gives the best derivation, drawing edges by weight a sample of the posterior.
 """
@@ -30,7 +30,7 @@ class Node(NamedTuple):
     j: int
     value: int
     head: int = -1
-    """The position of the head word, where symbols have one"""
+    """The position of the head word, if symbols have one"""
 
 
 TOP = Node("top", 0, 0, 0)
@@ -42,11 +42,11 @@ class Edges:
 
     log_weights: Array
     children: Callable[[int], tuple[Node, ...]]
-    """What edge number e leads to"""
+    """The nodes that edge number e leads to"""
 
 
 class Forest(ABC):
-    """What dense and low-rank forests share: start rules, spans and words; children are numbered as in the rules."""
+    """Base class of dense and low-rank forests: start rules, spans and words; children are numbered as in the rules."""
 
     def __init__(self, root: Tensor, words: Tensor, length: int, semiring: Semiring) -> None:
         """`words` (length, p), the scores of single words included."""
@@ -66,7 +66,7 @@ class Forest(ABC):
         return found
 
     def symbol(self, i: int, j: int, number: int) -> Node:
-        """A nonterminal, or a preterminal where the span is a word."""
+        """A nonterminal, or a preterminal if the span is a word."""
         return Node("symbol", i, j, number)
 
     def top(self) -> Edges:

@@ -42,7 +42,7 @@ def _heads(length: int, phrases: list[Node]) -> NDArray[np.int64]:
 
 
 def walk(forest: Forest, choose: Callable[[Array], int]) -> Tree | None:
-    """The tree of the derivation whose every edge is chosen by its log-weights; None where there is no derivation."""
+    """The tree of a derivation in which each edge is chosen by the log-weights; None if there is no derivation."""
     top = forest.edges(TOP)
     log_weight = forest.total(top.log_weights)
     if log_weight == -np.inf:
@@ -61,7 +61,7 @@ def walk(forest: Forest, choose: Callable[[Array], int]) -> Tree | None:
 
 
 def heaviest(log_weights: Array) -> int:
-    """The best edge; the first of equals."""
+    """The best edge; among equals the first."""
     return int(log_weights.argmax())
 
 
@@ -93,7 +93,7 @@ class _State:
     candidates: list[tuple[float, int, _Found]] = field(default_factory=list)
     seen: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
     exhausted: bool = False
-    """Whether there are no more than those found"""
+    """Whether all derivations have been found"""
 
     def knows(self, rank: int) -> bool:
         """Whether the derivation of this rank is known, if there is one."""
@@ -119,7 +119,7 @@ class KBest:
     def __init__(self, forest: Forest, k: int) -> None:
         self._forest, self._k = forest, k
         self._states: dict[Node, _State] = {}
-        self._order = count()  # so that equal candidates come out in the order they went in
+        self._order = count()  # keeps equal candidates in insertion order
 
     def trees(self) -> list[Tree]:
         """At most k, best first."""
@@ -185,8 +185,8 @@ class KBest:
         return self._states[node]
 
     def _neighbours(self, state: _State) -> list[tuple[Node, int, tuple[int, ...]]]:
-        """What differs from the last derivation found in taking the next best of one child: child, its rank now, all
-        ranks then."""
+        """The changes to the last found derivation that take the next best of one child: the child, its current rank,
+        and all ranks after the change."""
         if not state.found or state.edges is None:
             return []
         last = state.found[-1]

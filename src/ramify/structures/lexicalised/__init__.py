@@ -1,4 +1,4 @@
-"""PCFGs whose symbols carry head words: the reference in log space and the engines that are tested against it."""
+"""PCFGs whose symbols have head words: the reference in log space and the engines that are tested against it."""
 
 from __future__ import annotations
 

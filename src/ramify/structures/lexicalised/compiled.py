@@ -50,7 +50,7 @@ class Tables:
 
     @classmethod
     def of(cls, pcfg: BilexicalPCFG) -> Tables:
-        """Those of a distribution."""
+        """The rules of a distribution."""
         return cls(_padded(exp(pcfg.head_child)), _padded(exp(pcfg.other_child)), pcfg.nonterminals, pcfg.rank)
 
     @cached_property
@@ -74,7 +74,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Places:
-    """Where the spans and heads of a sentence of N words stand in its chart (kernels.py)."""
+    """The places of the spans and heads of a sentence of N words in its chart (kernels.py)."""
 
     length: int
 
@@ -115,7 +115,7 @@ class Places:
 
 @dataclass
 class Chart:
-    """What the inside pass leaves of one sentence; matrices have one row for every span and head."""
+    """The results of the inside pass for one sentence; matrices have one row for every span and head."""
 
     places: Places
     tables: Tables
@@ -265,7 +265,7 @@ class _Inside(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, start: Tensor, *inputs: Tensor) -> Tensor:
         pcfg = BilexicalPCFG(start.new_zeros(start.shape[-1]), start, *inputs)
-        ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
+        ctx.on_one_core = torch.get_num_threads() == 1  # the backward pass runs like the forward pass
         ctx.shapes = [x.shape for x in (start, *inputs)]
         ctx.charts = _charts(pcfg)
         return start.new_tensor([chart.log_z for chart in ctx.charts])
@@ -278,7 +278,7 @@ class _Inside(torch.autograd.Function):
 
 
 def _gradients(charts: list[Chart], upstream: Tensor, shapes: list[torch.Size]) -> tuple[Tensor | None, ...]:
-    """By the tensors that `_Inside` was given."""
+    """Gradients by the inputs of `_Inside`."""
     start, components, head_child, other_child, words, _, scores = (upstream.new_zeros(shape) for shape in shapes)
     tables = charts[0].tables
     n, rank = tables.nonterminals, tables.rank
@@ -299,7 +299,7 @@ def _gradients(charts: list[Chart], upstream: Tensor, shapes: list[torch.Size]) 
 
     order = sorted(enumerate(charts), key=lambda each: -each[1].places.length)
     found = dict(zip((b for b, _ in order), threads.in_pieces(run, order), strict=True))
-    for b in range(len(charts)):  # in their order: the same sums whatever the number of cores
+    for b in range(len(charts)):  # in a fixed order: the same sums for any number of cores
         phrase_head, phrase_other, tag_head, tag_other = found[b]
         head_child[:n] += phrase_head
         head_child[n:] += tag_head

@@ -1,8 +1,8 @@
-"""Lexicalised PCFGs: every symbol of a tree carries the position of its head word.
+"""Lexicalised PCFGs: every symbol of a tree has the position of its head word.
 
 A rule A[p] -> B[p] C[q] has a head child B, which keeps the head word p of its parent, and another child C with
-another head word q, on one of two sides. Word q is generated when its arc from p is drawn. README.md beside this
-file has the algorithms.
+another head word q, on one of two sides. Word q is generated together with its arc from p. README.md in this folder
+describes the algorithms.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ class LexicalisedPCFG(TreeDistribution, ABC):
 
     @abstractmethod
     def as_heads(self, symbols: Tensor, numbers: slice, semiring: Semiring) -> Tensor:
-        """What symbols (..., n or p) of the given numbers are worth as head children, (..., x) in log space."""
+        """The weights of symbols (..., n or p) of the given numbers as head children, (..., x) in log space."""
 
     @abstractmethod
     def as_others(self, symbols: Tensor, numbers: slice, words: Tensor, semiring: Semiring) -> Tensor:
-        """What symbols (..., n or p) headed by words (..., k) are worth as other children on each side, (..., 2, y)."""
+        """The weights of symbols (..., n or p) headed by words (..., k) as other children on each side, (..., 2, y)."""
 
     def prepared(self) -> Tensor | None:
-        """What `joined` needs for all widths alike, if anything."""
+        """A tensor that `joined` needs for all widths, if any."""
         return None
 
     @abstractmethod
@@ -172,7 +172,7 @@ def head_of_span(heads: NDArray[np.int64], i: int, j: int) -> int:
 
 @dataclass(frozen=True)
 class BilexicalPCFG(LexicalisedPCFG):
-    """Rules that know both head words, decomposed over a latent H of size r (Yang, Zhao and Tu 2021b, NBL-PCFG).
+    """Rules that depend on both head words through a latent H of size r (Yang, Zhao and Tu 2021b, NBL-PCFG).
 
     p(B, C, w_q, D | A, w_p) = sum_H p(H | A, w_p) p(B | H) p(C, D | H) p(w_q | H), D the side on which C stands. A
     derivation has an H at every rule, and the weights and entropy of derivations are those with H.

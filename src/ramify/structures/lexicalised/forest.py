@@ -18,7 +18,7 @@ Kind = TypeVar("Kind", bound=LexicalisedPCFG)
 
 
 class LexicalisedForest(Forest, Generic[Kind]):
-    """What forests of lexicalised rules share: symbols with heads, and the charts of the reference."""
+    """Base class of forests of lexicalised rules: symbols with heads, and the charts of the reference."""
 
     @torch.no_grad()
     def __init__(self, pcfg: Kind, semiring: Semiring) -> None:
@@ -51,7 +51,7 @@ class LexicalisedForest(Forest, Generic[Kind]):
 
     @abstractmethod
     def choices(self, node: Node) -> Edges:
-        """What remains to be chosen of a child: its symbol, its head word, or both."""
+        """The open choice for a child: its symbol, its head word, or both."""
 
     def splits(self, node: Node) -> list[tuple[Array, Array, int]]:
         """For each split what the head child (x,) and the other child (y,) are worth, and the other's side."""

@@ -126,7 +126,7 @@ def inside(
 
 @compiled
 def _finish_row(row, has_parents, components, head_child, mixed, mixed_scale, symbols, symbol_scale, heads, head_scale):
-    """The symbols of a span and head from the sum over its splits, and what they are worth as a head child."""
+    """The symbols of a span and head from the sum over its splits, and their weights as a head child."""
     row_products(mixed[row], components, symbols[row])
     symbol_scale[row] = mixed_scale[row] + normalise_row(symbols[row])
     if has_parents:
@@ -138,7 +138,7 @@ def _finish_row(row, has_parents, components, head_child, mixed, mixed_scale, sy
 def _finish_span(
     N, first, spans, i, j, words, word_scale, symbols, symbol_scale, below, closed, other_child, others, other_scale
 ):  # fmt: skip
-    """What a span is worth as another child, once all its heads are known."""
+    """The weights of a span as another child, after all its heads are computed."""
     scale = close(N, first, i, j, words, word_scale, symbols, symbol_scale, below, closed)
     for side in (LEFT, RIGHT):
         other = other_of(spans, i, j, side)

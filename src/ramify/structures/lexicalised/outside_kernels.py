@@ -83,7 +83,7 @@ def outside(
 def _pull_others(
     N, first, i, J, g_mixed, g_mixed_scale, heads, head_scale, terms, parents, siblings, by_head, by_head_scale
 ):  # fmt: skip
-    """What the spans (i, J) and (i, J + 1) get as other children from each head, but for the head J of (i, J)."""
+    """The contributions to the spans (i, J) and (i, J + 1) as other children of each head, except head J of (i, J)."""
     for p in range(i):
         for post in range(p + 1):  # the sibling is (post, i)
             parents[post], siblings[post] = row_of(N, first, post, J, p), row_of(N, first, post, i, p)
@@ -106,7 +106,7 @@ def _pull_others(
 def _pull_heads(
     N, first, spans, i, J, g_mixed, g_mixed_scale, others, other_scale, terms, parents, siblings, g_heads, g_head_scale
 ):  # fmt: skip
-    """What the spans (i, J) and (i, K) get as head children, the first of them from all parents but (i, K)."""
+    """The contributions to the spans (i, J) and (i, K) as head children, to the first from all parents but (i, K)."""
     K, step = J + 1, 2 * (N - J - 1)
     for q in range(i, K):
         count = 0
@@ -131,7 +131,7 @@ def _pull_from_wider(
     N, first, spans, i, J, g_mixed, g_mixed_scale, heads, head_scale, others, other_scale, terms, parents, siblings,
     of_head, by_head_scale, g_heads, g_head_scale,
 ):  # fmt: skip
-    """What a span (i, J) gets that needs (i, K): from it as a head child, and as another child from the head J."""
+    """The contributions to a span (i, J) that need (i, K): from (i, K) to its head child, and from the head J."""
     K, other = J + 1, other_of(spans, J, J + 1, RIGHT)
     for q in range(i, J):
         parent = row_of(N, first, i, K, q)

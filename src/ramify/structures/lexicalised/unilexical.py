@@ -1,4 +1,4 @@
-"""Lexicalised rules that know the head word of the parent alone (Zhu, Bisk and Neubig 2020, NL-PCFG)."""
+"""Lexicalised rules that depend only on the parent's head word (Zhu, Bisk and Neubig 2020, NL-PCFG)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Compiled sums and products of rows of whole blocks (runtime/register_blocks.py).
 
-Sums stay in registers as long as possible, whatever the number of rows that they take.
+Sums stay in registers as long as possible, for any number of rows.
 """
 
 # mypy: disable-error-code=no-untyped-def

@@ -83,7 +83,7 @@ def _work(rules: list[Rules], pcfg: LowRankPCFG) -> list[tuple[Rules, Shard]]:
 
 @dataclass(frozen=True)
 class Charts:
-    """Those of a whole batch, in its shards."""
+    """The charts of a whole batch, in its shards."""
 
     tables: Tables
     shards: list[tuple[Rules, Shard, Chart]]
@@ -173,7 +173,7 @@ def _kept_rules(pcfg: LowRankPCFG) -> Rules:
     """Packed, and kept until other rules come, as a parser has the same for every batch."""
     global _kept
     given = tuple(pcfg.rule_tables().values())
-    if any(table.is_inference() for table in given):  # nobody can see whether these change
+    if any(table.is_inference() for table in given):  # changes of these cannot be detected
         return _rules(tables(pcfg, skip_symbols=False))[0]
     versions = [table._version for table in given]
     before, before_versions, rules = _kept

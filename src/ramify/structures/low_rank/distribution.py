@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-4
 """Sums in another order differ by less than this share."""
 MOST_RULES = 2**25
-"""How many numbers the dense rule tensor of low-rank rules may have (256 MB)."""
+"""Maximum size of the dense rule tensor of low-rank rules (256 MB)."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LowRankRules(Rules):
 
     @property
     def is_simple(self) -> bool:
-        """Whether every nonterminal is its own rank component."""
+        """Whether every nonterminal is one rank component."""
         return self.head is None
 
     def with_words(self, words: Tensor, lengths: Tensor) -> LowRankPCFG:
@@ -66,7 +66,7 @@ class LowRankRules(Rules):
         return left.double().exp() @ right.double().exp().T
 
     def expected_children(self) -> Tensor:
-        """(n, m) how many of each symbol a nonterminal is expected to have as children, in float64."""
+        """(n, m) the expected number of children of each nonterminal with each symbol, in float64."""
         left, right = self.left.double().exp(), self.right.double().exp()
         either = left * right.sum(0) + right * left.sum(0)  # (m, d)
         return either.T if self.head is None else self.head.double().exp() @ either.T
@@ -99,10 +99,9 @@ class LowRankRules(Rules):
     def strongest(self, parent: int, count: int = 10, weights: Tensor | None = None, block: int = 128) -> list[Rule]:
         """The most probable rules of one nonterminal, best first; `weights` (m,) are those of the children.
 
-        The tensor is not formed. Children are looked at in the order of a bound, `block` at a time, until no rule that
-        is left can be among the best: p(A -> B C) is at most sum_l U[A, l] V[B, l] max_C W[C, l], and the same with the
-        sides swapped. A grammar that has learnt something is done after a few; one in which all rules are alike takes
-        O(m^2 d).
+        The tensor is not computed. Children are compared in the order of a bound, `block` at a time, until no other
+        rule can be among the best: p(A -> B C) is at most sum_l U[A, l] V[B, l] max_C W[C, l], and the same with the
+        sides swapped. For a trained grammar, a few comparisons suffice; if all rules are similar, it takes O(m^2 d).
         """
         head, left, right = self._components(parent)
         m = len(left)
@@ -112,7 +111,7 @@ class LowRankRules(Rules):
         rights, at_most_right = _in_order(right @ (head * left.amax(0)))
         right = right[rights].T
         values, places = left.new_zeros(0), torch.zeros(0, dtype=torch.long, device=left.device)
-        least = 0.0  # of the rules kept, once there are enough
+        least = 0.0  # the smallest probability of the kept rules, if there are enough
         for rows, bounds in zip(lefts.split(block), at_most_left.split(block), strict=True):
             columns = int((at_most_right >= least).sum())
             if not len(rows) or not columns or float(bounds[0]) < least:
@@ -170,7 +169,7 @@ class LowRankRules(Rules):
         return sums
 
     def restricted_rules(self, nonterminals: Tensor, preterminals: Tensor) -> dict[str, Any]:
-        """The tables with these symbols alone, by their numbers, each distribution renormalised over what is left."""
+        """The tables with only these symbols, given by number; each distribution is renormalised."""
         children = torch.cat([nonterminals, self.nonterminals + preterminals])
         head, left, right = self.head, self.left, self.right
         if head is None:  # whose components are the nonterminals
@@ -187,7 +186,7 @@ class LowRankPCFG(LowRankRules, PCFG):
     """A batch of sentences under low-rank rules."""
 
     words: Tensor
-    """(B, N, p) log p(T -> w); what stands after a sentence's end is ignored"""
+    """(B, N, p) log p(T -> w); entries after the end of a sentence are ignored"""
     lengths: Tensor
     """(B,) number of words of each sentence"""
     span_scores: Tensor | None = None

@@ -1,4 +1,4 @@
-"""What follows from both passes over charts (charts.py): gradients for training, posteriors for parsing."""
+"""Results of both passes over charts (charts.py): gradients for training, posteriors for parsing."""
 
 # mypy: disable-error-code=no-untyped-def
 
@@ -26,7 +26,7 @@ from ramify.structures.low_rank.charts import (
 
 
 class Sums(NamedTuple):
-    """What the gradients of some sentences are added to, and tables of what each sentence has alone."""
+    """Sums of the gradients of some sentences, and tables with separate entries for each sentence."""
 
     root: Array
     """(s,)"""

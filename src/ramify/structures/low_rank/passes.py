@@ -1,4 +1,4 @@
-"""log p(w) as a differentiable function, whatever engine runs the two passes."""
+"""log p(w) as a differentiable function, with any engine for the two passes."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ class Tables:
 
     @property
     def children(self) -> Tensor:
-        """(n or d, 2 columns) what leads to the children of a span of two words or more."""
+        """(n or d, 2 columns) the matrix that leads to the children of a span of two words or more."""
         return self.skipped[0] if self.skipped else self.both[..., : self.start.shape[-1], :]
 
     @property
     def leaf_children(self) -> Tensor:
-        """(p, 2 columns) what leads to the children of a word."""
+        """(p, 2 columns) the matrix that leads to the children of a word."""
         return self.both[..., self.start.shape[-1] :, :]
 
     @property
     def root(self) -> Tensor:
-        """(n or d,) what leads from a whole sentence to its probability."""
+        """(n or d,) the vector that leads from a whole sentence to its probability."""
         return self.skipped[1] if self.skipped else self.start
 
 
@@ -111,7 +111,7 @@ class Engine(Protocol):
 
 
 def skip_symbols(pcfg: LowRankPCFG) -> bool:
-    """Whether d x 2d products a span, and U^T [V | W] once, cost less than going through the n symbols."""
+    """Whether d x 2d products per span, and U^T [V | W] once, cost less than the way through the n symbols."""
     n, d, (B, N, _) = pcfg.nonterminals, pcfg.rank, pcfg.words.shape
     spans = (1 if pcfg.per_sentence else B) * N * (N - 1) // 2
     return spans * 4 * d * d + 4 * n * d * d < spans * 6 * n * d
@@ -133,7 +133,7 @@ class _Inside(torch.autograd.Function):
         span_scores: Tensor,
     ) -> Tensor:
         pcfg = LowRankPCFG(root, head, left, right, words, lengths, span_scores)
-        ctx.on_one_core = torch.get_num_threads() == 1  # the way back is to run as the way here
+        ctx.on_one_core = torch.get_num_threads() == 1  # the backward pass runs like the forward pass
         ctx.engine, ctx.tables = engine, engine.tables(pcfg, skip_symbols(pcfg))
         ctx.chart = engine.inside_pass(ctx.tables, pcfg)
         return torch.as_tensor(ctx.chart.log_z, device=words.device).to(words.dtype)

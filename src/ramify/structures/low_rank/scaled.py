@@ -140,7 +140,7 @@ def _outside(chart: _Chart) -> Iterator[tuple[int, Scaled, Scaled, Scaled]]:
         below = chart.leaf_children if width == 1 else chart.children
         g_symbols, g_scale = normalise(g_children @ below.T, scale)
         if width > 1:
-            complete = chart.lengths == width  # the whole sentence stands below a start rule instead
+            complete = chart.lengths == width  # the whole sentence is below a start rule
             g_symbols[complete, 0], g_scale[complete, 0] = normalise(chart.root, scale.new_zeros(()))
             g_x = (g_symbols, g_scale)
             if chart.head is not None:

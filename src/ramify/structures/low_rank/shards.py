@@ -15,9 +15,9 @@ from ramify.runtime.padding import NARROW_BYTES, padded_size
 from ramify.structures.low_rank.distribution import LowRankPCFG
 
 SHARD_BYTES = 16 * 2**20
-"""About how large the charts of a shard are at most; training keeps them until the backward pass"""
+"""Approximate maximum size of the charts of a shard; training keeps them until the backward pass"""
 GROUP_BYTES = 3 * 2**19
-"""About how large the charts of a group are, unless the rules are large: most of it stays in a core's cache"""
+"""Approximate size of the charts of a group, unless the rules are large: most of it stays in the cache of a core"""
 _RESULT_BYTES = 4 + 8 + 4 + 8 + 8
 """For each pair of fence posts: posterior, label, its posterior, a copy to check the sums, one to find the tree in"""
 
@@ -29,16 +29,16 @@ class Shard:
     sentences: slice
     lengths: NDArray[np.int64]
     group: int
-    """How many of them have their charts in the cache at a time"""
+    """Number of sentences whose charts are in the cache at a time"""
 
     @property
     def words(self) -> int:
-        """How many rows all groups have for words: as many as the longest sentence of each group has."""
+        """Number of rows of all groups for words, given by the longest sentence of each group."""
         return sum(len(group) * int(group.max()) for group in self._groups())
 
     @property
     def rows(self) -> int:
-        """How many rows all groups have for spans."""
+        """Number of rows of all groups for spans."""
         return sum(len(group) * int(group.max()) * (int(group.max()) + 1) // 2 for group in self._groups())
 
     def _groups(self) -> list[NDArray[np.int64]]:
@@ -46,19 +46,19 @@ class Shard:
 
 
 def sentence_bytes(n: int, p: int, d: int, length: int, dtype: torch.dtype = torch.float32) -> int:
-    """What the charts of one sentence take, inside and outside, with the log scales of their rows."""
+    """Bytes of the charts of one sentence, inside and outside, with the log scales of their rows."""
     d, n, p = (padded_size(size, dtype, NARROW_BYTES) for size in (d, n, p))
     return length * (length + 1) // 2 * (dtype.itemsize * 2 * (3 * d + n) + 8 * 8) + 2 * dtype.itemsize * length * p
 
 
 def _group(n: int, p: int, d: int, length: int, dtype: torch.dtype = torch.float32) -> int:
-    """How many sentences: sums over splits are fastest for few, matrix products with large rules for many."""
+    """Sentences per group: sums over splits are fastest for few, matrix products with large rules for many."""
     rules = 2 * dtype.itemsize * d * (3 * n + 2 * p)  # up and down
     return max(1, max(GROUP_BYTES, min(rules, SHARD_BYTES)) // sentence_bytes(n, p, d, length, dtype))
 
 
 def working_bytes(n: int, p: int, d: int, lengths: Sequence[int]) -> int:
-    """What the posteriors of a batch take on one core at their peak: the largest group's charts, and all results."""
+    """Peak memory of the posteriors of a batch on one core: the charts of the largest group, and all results."""
     longest = max(lengths)
     sentences = min(len(lengths), _group(n, p, d, longest))
     return sentences * sentence_bytes(n, p, d, longest) + len(lengths) * (longest + 1) ** 2 * _RESULT_BYTES
@@ -67,7 +67,7 @@ def working_bytes(n: int, p: int, d: int, lengths: Sequence[int]) -> int:
 def shards(pcfg: LowRankPCFG) -> list[Shard]:
     """The batch in pieces of equal numbers of sentences, by the sizes alone and the number of threads.
 
-    Of one sentence each, where they have separate rules.
+    If sentences have separate rules, each shard has one sentence.
     """
     B, N, p = pcfg.words.shape
     n, d = pcfg.nonterminals, pcfg.rank

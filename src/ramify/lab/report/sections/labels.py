@@ -1,4 +1,4 @@
-"""Recall by gold label, F1 by length, and what induced nonterminals have to do with gold labels."""
+"""The sections on labels and lengths: recall by gold label, F1 by length, and induced nonterminals by gold label."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from ramify.evaluation.induced import label_entropy, purity, transpose_alignment
 from ramify.evaluation.subtypes import MIN_COUNT
 from ramify.lab.report.exhibit import Cell, Exhibit, Row, Table, mean, number
 from ramify.lab.report.figures import Systems, draw_dots, draw_heat_map, draw_lengths
-from ramify.lab.report.notes import decoder_name, decoder_note, model_table, over_runs, provenance
+from ramify.lab.report.notes import decoder_name, decoder_note, exhibit_of, model_table, over_runs, provenance
 from ramify.lab.report.published import published
-from ramify.lab.results.collection import Collection, Unit, choose_run
+from ramify.lab.results.collection import ByModel, Collection, Unit, choose_run
 from ramify.lab.results.schema import Induced, Result, Spread, spread
 
 MIN_PERCENT = 0.5
 """Labels with a smaller share of the constituents, in percent, are left out of the table."""
 LABELS_DRAWN = 8
 
-ByName = dict[str, list[Result]]
-"""The runs of each model, and each baseline by its name"""
 Details = Callable[[Result], dict[str, Any]]
 
 
@@ -47,15 +45,9 @@ def by_label(study: Collection) -> Iterator[Exhibit]:
         remarks = published().remarks([of[0] for of in found.values()]) if theirs else []
         bands = {label: f"{label[:12]} ({labels[label].share:.0f} %)" for label in shown[:LABELS_DRAWN]}
         drawn = {name: of for name, of in values.items() if name not in systems.baselines or name.startswith("right")}
-        yield Exhibit(
-            "recall-by-label",
-            (unit.group.name, unit.data),
-            f"Recall by label: {unit.title}",
-            [*left_out, *notes, *remarks],
-            Table(heads, {"": rows}, len(theirs)),
-            partial(draw_dots, bands, drawn, systems, "recall, %"),
-            unit.folded,
-        )
+        table = Table(heads, {"": rows}, len(theirs))
+        draw = partial(draw_dots, bands, drawn, systems, "recall, %")
+        yield exhibit_of(unit, "recall-by-label", "Recall by label", [*left_out, *notes, *remarks], table, draw)
 
 
 def by_length(study: Collection) -> Iterator[Exhibit]:
@@ -65,20 +57,17 @@ def by_length(study: Collection) -> Iterator[Exhibit]:
         values = _spreads(found, ranges, lambda r: r.scores.by_length, "sentence_f1")
         rows: list[Row] = [(x, number(n, 0), *(mean(of[x]) for of in values.values())) for x, n in ranges.items()]
         bins = disjoint_ranges(list(ranges))
-        yield Exhibit(
-            "f1-by-length",
-            (unit.group.name, unit.data),
-            f"S-F1 by length: {unit.title}",
-            notes,
-            Table(["words", "sentences", *found], {"": rows}),
-            partial(draw_lengths, bins, values, systems) if len(bins) > 1 else None,
-            unit.folded,
-        )
+        table = Table(["words", "sentences", *found], {"": rows})
+        draw = partial(draw_lengths, bins, values, systems) if len(bins) > 1 else None
+        yield exhibit_of(unit, "f1-by-length", "S-F1 by length", notes, table, draw)
 
 
 def disjoint_ranges(ranges: Sequence[str]) -> list[str]:
     """Of ranges such as 2-10, 11-20, 2-40 those that contain no other: the bins."""
-    bounds = {name: _bounds(name) for name in ranges}
+    bounds = {}
+    for name in ranges:
+        first, *last = map(int, re.findall(r"[0-9]{1,9}", name) or [0])
+        bounds[name] = first, last[0] if last else inf
     return [
         name
         for name, (first, last) in bounds.items()
@@ -86,13 +75,8 @@ def disjoint_ranges(ranges: Sequence[str]) -> list[str]:
     ]
 
 
-def _bounds(name: str) -> tuple[float, float]:
-    first, *last = map(int, re.findall(r"[0-9]{1,9}", name) or [0])
-    return first, last[0] if last else inf
-
-
-def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByName, Systems, list[str]]]:
-    """What is drawn together, with the baselines, of results that have details; how it looks, and notes on it."""
+def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByModel, Systems, list[str]]]:
+    """What is drawn together, with the baselines, of results that have these details; its styles, and notes on it."""
     for unit, models in study.units_with(details):
         baselines = {r.system: [r] for r in study.baselines(unit.data) if details(r)}
         found = models | baselines
@@ -100,8 +84,8 @@ def _units(study: Collection, details: Details) -> Iterator[tuple[Unit, ByName, 
         yield unit, found, Systems(study.style_numbers, [*baselines]), [*decoder_note(shown), *provenance(shown)]
 
 
-def _spreads(found: ByName, keys: Any, details: Details, field: str) -> dict[str, dict[str, Spread | None]]:
-    """Of one field of the details under each key, over the runs of each system."""
+def _spreads(found: ByModel, keys: Any, details: Details, field: str) -> dict[str, dict[str, Spread | None]]:
+    """By system and key, one field of the details over the runs."""
     return {
         name: {key: spread(getattr(details(r).get(key), field, None) for r in of) for key in keys}
         for name, of in found.items()
@@ -119,9 +103,7 @@ SUBTYPES = 6
 
 def induced(study: Collection) -> Iterator[Exhibit]:
     """A table of purity over all models, then a heat map and the subtypes of each model's chosen run."""
-    found = study.by_model(
-        lambda data, model: [r for r in study.of(data, model) if r.induced and r.induced.alignment and r.induced.usage]
-    )
+    found = study.by_model_with(lambda r: r.induced and r.induced.alignment and r.induced.usage)
 
     def column(value: Callable[[Induced], float], digits: int = 1) -> Callable[[list[Result]], Cell]:
         return over_runs(lambda r: value(r.induced) if r.induced else None, digits)

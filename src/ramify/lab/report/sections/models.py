@@ -14,6 +14,7 @@ from ramify.lab.report.notes import (
     bound_note,
     decoder_name,
     decoder_note,
+    exhibit_of,
     model_table,
     over_runs,
     provenance,
@@ -21,16 +22,19 @@ from ramify.lab.report.notes import (
     vocabulary_note,
 )
 from ramify.lab.report.published import published
-from ramify.lab.results.collection import Collection, decoders_of, perplexity_of
-from ramify.lab.results.schema import Result, grouped, spread
+from ramify.lab.results.collection import Collection, decoders_of, perplexity_of, with_details
+from ramify.lab.results.schema import Result, f1_of, grouped, spread
 
 
 def scores(study: Collection) -> Iterator[Exhibit]:
     """A table for each group of the experiment, its treebanks below each other."""
     for group in study.groups:
-        found = {(data, m): study.all_of(data, m, group) for data, models in group.models_on.items() for m in models}
-        shown = [r for of in found.values() for r in of]
-        beside = {data: study.baselines(data) for data in group.models_on}
+        systems: list[tuple[str, list[Result]]] = []
+        for data, models in group.results.items():
+            systems += [(data, results) for results in models.values() if results]
+            systems += [(data, [baseline]) for baseline in study.baselines(data)]
+        everything = sorted((r for _, results in systems for r in results), key=lambda r: r.is_baseline)
+        shown = [r for r in everything if not r.is_baseline]
         decoders = decoders_of(shown) or [""]
         names = [decoder_name(decoder) for decoder in decoders]
         ours = [head.strip() for name in names for head in (f"S-F1 {name}", f"max {name}")]
@@ -38,73 +42,62 @@ def scores(study: Collection) -> Iterator[Exhibit]:
         # Where models know different words, their perplexities can be compared only with the spelling of the others.
         spelt = any(len(of) > 1 for of in vocabularies(shown).values())
         likelihood = ["perplexity", "perplexity with spelling"][: 1 + spelt]
-        parts = {}
-        for data, models in group.models_on.items():
-            rows = [_model_row(m, found[data, m], decoders, spelt) for m in models if found[data, m]]
-            rows += [_baseline_row(result, len(decoders), spelt) for result in beside[data]]
-            if rows:
-                parts[data] = rows
+        parts: dict[str, list[Row]] = grouped((data, _row(results, decoders, spelt)) for data, results in systems)
         if parts:
             table = Table(["model", "seeds", *ours, *likelihood, *theirs], parts, len(theirs)).without_empty_columns()
-            everything = [*shown, *(r for of in beside.values() for r in of)]
             notes = [*bound_note(shown), *vocabulary_note(shown), *provenance(everything)]
             notes += published().remarks(everything)
             yield Exhibit("scores", (group.name,), title_for(group.title, parts), notes, table)
 
 
-def _model_row(model: str, results: list[Result], decoders: list[str], spelt: bool) -> Row:
+def _row(results: list[Result], decoders: list[str], spelt: bool) -> Row:
+    """Of a model, or of a baseline, whose score stands below the first decoder."""
     by_decoder = [[r for r in results if r.decoder == decoder] for decoder in decoders]
     # By one decoder there may be fewer results than by another, while an experiment runs.
     counts = [len(found) for found in by_decoder if found]
     seeds: Cell = Number(counts[0], digits=0) if len(set(counts)) == 1 else " / ".join(map(str, counts))
-    if results[0].members:
-        seeds = None  # an average is of several
-    f1 = [spread(r.f1 for r in found) for found in by_decoder]
+    if results[0].is_baseline:
+        by_decoder[0] = results
+    if results[0].is_baseline or results[0].members:  # an average is of several seeds
+        seeds = None
+    f1 = [f1_of(found) for found in by_decoder]
+    known = [published().f1(found[0]) if found else None for found in by_decoder]
     ours = [cell for each in f1 for cell in (mean(each), best(each))]
-    theirs = [cell for found in by_decoder for cell in _published(found[:1])]
+    theirs = [
+        cell for each in known for cell in (mean(each), number(each.best) if each and each.best != each.mean else None)
+    ]
     likelihood = [mean(perplexity_of(results, with_spelling)) for with_spelling in (False, True)[: 1 + spelt]]
-    return model, seeds, *ours, *likelihood, *theirs
-
-
-def _baseline_row(result: Result, decoders: int, spelt: bool) -> Row:
-    """Its one score stands below the first decoder."""
-    f1, others = (mean(result.spread), best(result.spread)), [None] * 2 * (decoders - 1)
-    return result.system, None, *f1, *others, *[None] * (1 + spelt), *_published([result]), *others
-
-
-def _published(results: list[Result]) -> tuple[Cell, Cell]:
-    found = next(map(published().f1, results), None)
-    if found is None:
-        return None, None
-    return mean(found), number(found.best) if found.best != found.mean else None
+    return results[0].system, seeds, *ours, *likelihood, *theirs
 
 
 def treebank_comparison(study: Collection) -> Iterator[Exhibit]:
     """For each group the models that were trained on two treebanks or more, with the baselines."""
     for group in study.groups:
-        models = study.on_several(group)
+        models = group.on_several()
         if not models:
             continue
-        datasets = [data for data in group.models_on if any(study.of(data, m, group) for m in models)]
-        found = {m: {data: study.of(data, m, group) for data in datasets} for m in models}
-        beside = {(r.system, data): r for data in datasets for r in study.baselines(data)}
-        baselines = list(dict.fromkeys(name for name, _ in beside))
-        values = {m: {data: spread(r.f1 for r in of) for data, of in by_data.items()} for m, by_data in found.items()}
-        values |= {b: {data: beside[b, data].spread for data in datasets if (b, data) in beside} for b in baselines}
-        known = {m: {data: published().f1(of[0]) for data, of in by_data.items() if of} for m, by_data in found.items()}
-        theirs = {f"published {m}": by_data for m, by_data in known.items() if any(by_data.values())}
-        columns = [*values.values(), *theirs.values()]
-        rows: list[Row] = [(data, *(mean(column.get(data)) for column in columns)) for data in datasets]
+        datasets = [data for data, of in group.results.items() if any(of.get(m) for m in models)]
+        systems = {m: {d: with_details(of) for d in datasets if (of := group.results[d].get(m))} for m in models}
+        for result in (r for data in datasets for r in study.baselines(data)):
+            systems.setdefault(result.system, {})[result.data] = [result]
+        values = {name: {data: f1_of(of) for data, of in by_data.items()} for name, by_data in systems.items()}
+        known = {f"published {m}": {data: published().f1(of[0]) for data, of in systems[m].items()} for m in models}
+        theirs = {head: by_data for head, by_data in known.items() if any(by_data.values())}
+        columns = values | theirs
+        rows: list[Row] = [(data, *(mean(column.get(data)) for column in columns.values())) for data in datasets]
         # By treebank, so that the notes name treebanks in their order.
-        shown = [*(r for data in datasets for m in models for r in found[m][data]), *beside.values()]
-        bands, systems = {data: data for data in datasets}, Systems(study.style_numbers, baselines)
+        found = [r for data in datasets for by_data in systems.values() for r in by_data.get(data, [])]
+        shown = sorted(found, key=lambda r: r.is_baseline)
+        baselines = [name for name in systems if name not in models]
         yield Exhibit(
             "across-treebanks",
             (group.name,),
             f"S-F1 by treebank: {group.title}",
             [*decoder_note(shown), *provenance(shown), *published().remarks(shown)],
-            Table(["data", *values, *theirs], {"": [*rows, _mean_row(rows)]}, len(theirs)),
-            partial(draw_dots, bands, values, systems, "S-F1"),
+            Table(["data", *columns], {"": [*rows, _mean_row(rows)]}, len(theirs)),
+            partial(
+                draw_dots, {data: data for data in datasets}, values, Systems(study.style_numbers, baselines), "S-F1"
+            ),
         )
 
 
@@ -175,20 +168,19 @@ def symbols(study: Collection) -> Iterator[Exhibit]:
 
 def find_series(study: Collection) -> Iterator[Series]:
     """Families with several sizes; where two models have the same size, only those alike in all else are one."""
-    for data in study.datasets:
-        results = [of for model in study.models(data) if (of := study.of(data, model)) and _size(of[0])]
-        families = grouped((tuple(repr(of[0].setting(name)) for name in FAMILY_SETTINGS), of) for of in results)
-        for kind in families.values():
-            alike = grouped((_all_but_preterminals(of[0]), of) for of in kind)
-            finer = [kind] if len({_size(of[0]) for of in kind}) == len(kind) else [*alike.values()]
-            for group in finer:
-                by_size = {_size(of[0]): of for of in reversed(group)}
-                if len(by_size) >= MIN_SIZES:
-                    first = kind[0][0]
-                    is_plain = first.setting("compound") is not True and first.setting("activation", "relu") == "relu"
-                    whole = len(finer) == 1 and is_plain
-                    name = str(first.setting("model")) if whole else f"{group[0][0].model} and others"
-                    yield Series(data, name, dict(sorted(by_size.items())))
+    sized = [runs for of in study.by_model.values() if _size((runs := with_details(of))[0])]
+    families = grouped(((of[0].data, *(repr(of[0].setting(name)) for name in FAMILY_SETTINGS)), of) for of in sized)
+    for kind in families.values():
+        alike = grouped((_all_but_preterminals(of[0]), of) for of in kind)
+        finer = [kind] if len({_size(of[0]) for of in kind}) == len(kind) else [*alike.values()]
+        for group in finer:
+            by_size = {_size(of[0]): of for of in reversed(group)}
+            if len(by_size) >= MIN_SIZES:
+                first = kind[0][0]
+                is_plain = first.setting("compound") is not True and first.setting("activation", "relu") == "relu"
+                whole = len(finer) == 1 and is_plain
+                name = str(first.setting("model")) if whole else f"{group[0][0].model} and others"
+                yield Series(first.data, name, dict(sorted(by_size.items())))
 
 
 def _size(result: Result) -> int:
@@ -203,13 +195,13 @@ def _all_but_preterminals(result: Result) -> Hashable:
 
 def cost(study: Collection) -> Iterator[Exhibit]:
     """Time per epoch, parameters and memory of every model."""
-
-    def measured(data: str, model: str) -> list[Result]:
-        # One result per seed: what training took does not depend on the decoder.
-        found = list({r.seed: r for r in study.all_of(data, model)}.values())
-        return found if any(r.parameters or r.seconds_per_epoch or r.peak_memory_mb for r in found) else []
-
-    found = study.by_model(measured)
+    # One result per seed: what training took does not depend on the decoder.
+    by_seed = {key: [*{r.seed: r for r in of}.values()] for key, of in study.by_model.items()}
+    found = {
+        key: of
+        for key, of in by_seed.items()
+        if any(r.parameters or r.seconds_per_epoch or r.peak_memory_mb for r in of)
+    }
     columns: dict[str, Callable[[list[Result]], Cell]] = {
         "parameters, millions": lambda of: number(next((r.parameters / 1e6 for r in of if r.parameters), None), 2),
         "seconds an epoch": over_runs(lambda r: r.seconds_per_epoch),
@@ -223,7 +215,7 @@ def cost(study: Collection) -> Iterator[Exhibit]:
 
 def use_of_symbols(study: Collection) -> Iterator[Exhibit]:
     """Symbols used, and how alike their rules are, where that is known."""
-    found = study.by_model(lambda data, model: [r for r in study.of(data, model) if r.scores.rule_cosine is not None])
+    found = study.by_model_with(lambda r: r.scores.rule_cosine is not None)
     columns = {
         "nonterminals used": over_runs(lambda r: getattr(r.scores.nonterminals_used, "used", None)),
         "rule cosine": over_runs(lambda r: r.scores.rule_cosine, 3),
@@ -236,14 +228,9 @@ def curves(study: Collection) -> Iterator[Exhibit]:
     for unit, systems in study.units_with(lambda r: r.epochs):
         perplexity, f1 = _by_epoch(systems, "dev_perplexity"), _by_epoch(systems, "dev_f1")
         shown = [r for of in systems.values() for r in of]
-        yield Exhibit(
-            "curves",
-            (unit.group.name, unit.data),
-            f"Training: {unit.title}",
-            [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)],
-            draw=partial(draw_curves, perplexity, f1, Systems(study.style_numbers)),
-            folded=unit.folded,
-        )
+        notes = [*bound_note(shown), *vocabulary_note(shown), *provenance(shown)]
+        draw = partial(draw_curves, perplexity, f1, Systems(study.style_numbers))
+        yield exhibit_of(unit, "curves", "Training", notes, draw=draw)
 
 
 def _by_epoch(systems: dict[str, list[Result]], name: str) -> Curves:
