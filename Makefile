@@ -40,7 +40,7 @@ programs:
 pytest: $(INSTALLED) programs
 	$(VENV)/bin/pytest -n logical --maxprocesses 4 --dist worksteal
 
-# Introduces small defects, one at a time, which the tests must detect. This takes about half an hour, so `make test`
+# Introduces small defects, one at a time, which the tests must detect. This takes half an hour or more, so `make test`
 # does not include it. MUTANTS='-k networks --jobs 2' tries those with "networks" in their description, two at a time.
 mutants: $(INSTALLED)
 	$(VENV)/bin/python -m tests.mutation $(MUTANTS)
