@@ -254,10 +254,17 @@ def many_small_shards(monkeypatch, on_cores):
     on_cores(2)
 
 
+@pytest.fixture
+def many_small_groups(monkeypatch):
+    """Every sentence a group of one shard."""
+    monkeypatch.setattr("ramify.structures.low_rank.shards._group", lambda *_: 1)
+
+
+@pytest.mark.parametrize("pieces", ["many_small_shards", "many_small_groups"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.usefixtures("many_small_shards")
-def test_a_batch_in_pieces_equals_the_reference(shape, lengths):
+def test_a_batch_in_pieces_equals_the_reference(request, shape, lengths, pieces):
+    request.getfixturevalue(pieces)
     rules = random_rules(*shape, lengths)
     scores = random_scores(rules)
     expected, expected_gradients = gradients(rules, scores, "reference")
