@@ -95,6 +95,29 @@ def test_threads_take_turns(tmp_path: Path) -> None:
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("error", [errno.EEXIST, errno.ENOENT])
+def test_a_folder_that_its_creator_removes_meanwhile_is_created_again(tmp_path: Path, monkeypatch, error: int) -> None:
+    mkdir, errors = os.mkdir, [error]
+
+    def late(path: Path, *args: int) -> None:
+        if errors:
+            raise OSError(errors.pop(), "too late", str(path))
+        mkdir(path, *args)
+
+    monkeypatch.setattr("os.mkdir", late)
+    with locked_folder(tmp_path / "folder"):
+        assert (tmp_path / "folder" / LOCK).exists()
+    assert not names(tmp_path)
+
+
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for folder in ("file", "file/folder", "link", "link/folder"):
+        with pytest.raises(RamifyError, match="cannot be created"), locked_folder(tmp_path / folder):
+            pass
+
+
 HOLDER = """
 import subprocess, sys, time
 from pathlib import Path

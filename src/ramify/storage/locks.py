@@ -44,6 +44,8 @@ def locked_folder(folder: Path, patience: float = 0.0) -> Iterator[int]:
             made.extend(path for path in (folder, *folder.parents) if not path.exists() and path not in made)
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
+            if isinstance(error, FileExistsError | FileNotFoundError) and not os.path.lexists(error.filename):
+                return  # another process removed a folder that it had created; the next attempt begins here again
             raise RamifyError(
                 f"{folder}: cannot be created ({error.strerror}); check the path and its permissions."
             ) from error
