@@ -228,6 +228,7 @@ def teachers(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("steps", [0, 7])
+@pytest.mark.slow
 def test_a_resumed_run_is_the_same_to_the_bit_and_needs_no_teachers(folder, tmp_path, steps):
     with pytest.raises(Crash):
         ramify.train(

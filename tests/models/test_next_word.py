@@ -188,6 +188,7 @@ def test_a_model_learns_ten_sentences_by_heart(family):
 
 
 @every_reader
+@pytest.mark.slow
 def test_a_run_is_resumed_saved_loaded_and_scored(family, treebank, tmp_path):
     settings = {"model": family, "batch_size": 8, "dropout": 0.3, "seed": 2, **SMALL}
     whole = ramify.train(treebank, tmp_path / "whole", epochs=2, **settings)

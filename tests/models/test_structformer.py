@@ -404,6 +404,7 @@ def treebank(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_training_resumes_exactly_and_the_model_is_saved_loaded_and_scored(treebank, tmp_path):
     given = {"model": "structformer", "width": 16, "layers": 1, "batch_size": 8}
     whole = ramify.train(treebank, tmp_path / "whole", epochs=2, **given)

@@ -270,6 +270,7 @@ def test_one_sentence_that_does_not_fit_leaves_the_others_of_its_window_alone(pa
         parser.best_parses(SENTENCES[0])
 
 
+@pytest.mark.slow
 def test_a_huge_sentence_takes_no_memory_for_posteriors(parser):
     """They would be half a terabyte."""
     words = 250_000

@@ -181,6 +181,7 @@ def head_for(body: bytes, more: str = "") -> bytes:
     return f"{start}Content-Length: {len(body)}\r\n{more}\r\n".encode()
 
 
+@pytest.mark.slow
 def test_slow_clients_are_dropped(running):
     body = json.dumps({"sentences": ["the dog slept"]}).encode()
     with running.connect() as headers, running.connect() as content, running.connect() as silent:

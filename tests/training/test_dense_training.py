@@ -68,6 +68,7 @@ def scored_epoch(lines):
     return lines[-1]["best_epoch"] - 1
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_analysis(learnt):
     _, parser = learnt("c-pcfg")
     sentences = [["the", "dog", "saw", "a", "cat"], ["dog"], [], ["a", "cat", "barked"]]

@@ -115,6 +115,7 @@ def test_agreement_counts_more_than_perplexity():
 
 
 @pytest.mark.parametrize("steps", [0, 5, 25])
+@pytest.mark.slow
 def test_a_resumed_student_is_the_same_to_the_bit_and_needs_no_teachers(folder, student, tmp_path, steps):
     teachers = [folder / "teacher", folder / "left.trees"]
     with pytest.raises(Crash):

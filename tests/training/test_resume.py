@@ -73,6 +73,7 @@ def test_a_crash_between_two_steps_changes_nothing(text, uninterrupted, tmp_path
 
 
 @pytest.mark.parametrize("family", ["nbl-pcfg", "nl-pcfg"])
+@pytest.mark.slow
 def test_a_lexicalised_model_resumes_in_the_middle_of_an_epoch(text, tmp_path, family):
     options = SMALL | {"model": family, "nonterminals": 2, "preterminals": 3, "epochs": 2, "max_length": 8}
     if family == "nl-pcfg":

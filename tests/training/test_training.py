@@ -99,6 +99,7 @@ def options_of(model: str) -> dict:
 
 
 @pytest.mark.parametrize("model", ["tn-pcfg", "n-pcfg", "sn-pcfg", "hol-pcfg"])
+@pytest.mark.slow
 def test_dropout_goes_with_every_network_and_is_the_same_after_a_stop(model, text, tmp_path):
     settings = options_of(model) | {"model": model, "dropout": 0.5, "epochs": 1}
     ramify.train(text, tmp_path / "once", **settings | {"epochs": 2})

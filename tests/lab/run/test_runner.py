@@ -376,6 +376,7 @@ def test_more_threads_than_cores_are_told(finished, monkeypatch):
         check_jobs(plan, 3)
 
 
+@pytest.mark.slow
 def test_a_lexicalised_model_learns_the_same_from_conllu_as_from_trees_of_the_same_words(tmp_path):
     text = ONE[: ONE.index("[models")].replace('small = "treebank"', 'small = "treebank"\nheads = "heads"')
     text = text.replace("epochs = 2", "epochs = 1\nmin_count = 1").replace('"left", "random"', '"left"')
