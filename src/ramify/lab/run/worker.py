@@ -28,9 +28,6 @@ from ramify.runtime.memory import keep_freed_memory, peak_memory
 from ramify.storage.files import write_json
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from ramify.parser.tree_parser import TreeParser
 
 TRAINING_FILE = "training.json"
