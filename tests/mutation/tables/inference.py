@@ -81,6 +81,7 @@ GROUPS = (
         "inference, words and decoding",
         (
             "runtime/test_products.py",
+            "runtime/test_register_blocks.py",
             "models/test_emission.py",
             "structures/test_restriction.py",
             "decoding/test_best_trees.py",
