@@ -64,7 +64,7 @@ def command(processes: int, *arguments: object, options: tuple[str, ...] = (), s
 
 
 def environment() -> dict[str, str]:
-    paths = [str(PROJECT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [*filter(None, [os.environ.get("PYTHONPATH")]), str(PROJECT / "src")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 
 

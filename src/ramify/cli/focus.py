@@ -25,8 +25,8 @@ def focus(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="TOML file of teachers and students \\[default: five or six TN-PCFGs, by the amount of text, and a "
-            "student]."
+            help="Teachers and students: little-text, much-text, english or a TOML file \\[default: little-text or "
+            "much-text, by the amount of text]."
         ),
     ] = None,
     minutes: Annotated[

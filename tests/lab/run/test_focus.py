@@ -162,8 +162,10 @@ def test_a_recipe_needs_teachers_and_a_file_that_exists(tmp_path):
     (tmp_path / "recipe.toml").write_text("[student]\npreterminals = 8\n")
     with pytest.raises(RamifyError, match="no teachers"):
         read_recipe(tmp_path / "recipe.toml", {})
-    with pytest.raises(RamifyError, match="recipe file does not exist"):
+    with pytest.raises(RamifyError, match=r"nowhere\.toml: this file does not exist"):
         read_recipe(Path("nowhere.toml"), {})
+    with pytest.raises(RamifyError, match=r"nowhere: .* choose one of english, little-text, much-text"):
+        read_recipe("nowhere", {})
 
 
 @pytest.mark.parametrize(("sentences", "seeds", "focus"), [(9_999, [2, 3], 3.0), (10_000, [2, 2, 1, 1], 8.0)])
@@ -178,6 +180,16 @@ def test_default_recipes_have_teachers_of_different_kinds(sentences, seeds, focu
     assert all(each.crossing_penalty == 0 and each.initialisation == Settings().initialisation for each in others)
     student = recipe.student.with_seed(0)
     assert (student.preterminals, student.focus_on, student.focus) == (60, "average", focus)
+
+
+def test_the_recipe_for_english_has_three_kinds_of_teachers_that_see_words_alone():
+    recipe = read_recipe("english", {"preterminals": 8})
+    kinds = [each.with_seed(each.seeds[-1]) for each in recipe.teachers]
+    assert [(each.model, each.pre_norm, each.unit_rows) for each in kinds] == [
+        ("tn-pcfg", False, True), ("tn-pcfg", True, True), ("hol-pcfg", False, False)
+    ]  # fmt: skip
+    assert all(each.crossing_penalty == 0 and each.preterminals == 8 for each in kinds)
+    assert recipe.runs == 10
 
 
 def test_the_amount_of_text_chooses_the_default_recipe(tmp_path, monkeypatch):

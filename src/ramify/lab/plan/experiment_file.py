@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from graphlib import CycleError, TopologicalSorter
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,11 +18,13 @@ from ramify.lab.plan.toml_file import (
     Seed,
     Seeds,
     SettingsTable,
+    bundled_files,
     check_known,
     check_name,
     check_table,
     describe_unknown,
     errors_located,
+    find_file,
     name_from,
     read_toml,
     split_table,
@@ -91,20 +92,12 @@ class GroupTable(Struct, kw_only=True):
 
 def presets() -> dict[str, Path]:
     """The experiments that come with the package, by name."""
-    folder = Path(str(resources.files("ramify.lab.plan") / "presets"))
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+    return bundled_files("presets")
 
 
 def find_experiment(text: str) -> Path:
     """The file with this path, or the preset with this name."""
-    path, known = Path(text), presets()
-    if path.is_file():
-        return path
-    if text in known:
-        return known[text]
-    if path.suffix == ".toml":
-        raise RamifyError(f"{text}: this file does not exist; check the name.")
-    raise RamifyError(f"{text}: is neither a TOML file nor a preset; choose one of {', '.join(known)}.")
+    return find_file(text, "presets", "a preset")
 
 
 def read_plan(experiment: str | Path, places: Mapping[str, str] | None = None, root: Path | None = None) -> Plan:

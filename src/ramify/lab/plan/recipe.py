@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +21,7 @@ from ramify.lab.plan.toml_file import (
     check_name,
     check_table,
     errors_located,
+    find_file,
     name_from,
     read_toml,
     split_table,
@@ -116,17 +116,18 @@ class GrammarTable(Struct):
     seeds: Seeds = (0,)
 
 
-def read_recipe(path: Path, overrides: Mapping[str, Any]) -> Recipe:
-    """From a TOML file; `overrides` are settings for all its grammars."""
-    if not path.is_file():
-        raise RamifyError(f"{path}: this recipe file does not exist; check the name.")
+def read_recipe(source: str | Path, overrides: Mapping[str, Any]) -> Recipe:
+    """From a TOML file, or by the name of a recipe that comes with the package.
+
+    `overrides` are settings for all its grammars.
+    """
+    path = find_file(str(source), "recipes", "a recipe")
     return recipe_from(read_toml(path), str(path), overrides)
 
 
-def default_recipe(sentences: int) -> Path:
-    """The file of the recipe for this many training sentences."""
-    name = "little-text.toml" if sentences < FEW_SENTENCES else "much-text.toml"
-    return Path(str(resources.files("ramify.lab.plan") / "recipes" / name))
+def default_recipe(sentences: int) -> str:
+    """The name of the recipe for this many training sentences."""
+    return "little-text" if sentences < FEW_SENTENCES else "much-text"
 
 
 def recipe_from(content: object, where: str, overrides: Mapping[str, Any]) -> Recipe:

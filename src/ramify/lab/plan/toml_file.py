@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -37,6 +38,24 @@ PHRASES = {
     "`float`": "a number",
 }
 """What msgspec says, in words of TOML"""
+
+
+def bundled_files(folder: str) -> dict[str, Path]:
+    """The TOML files in a folder of this package, by name."""
+    place = Path(str(resources.files("ramify.lab.plan") / folder))
+    return {path.stem: path for path in sorted(place.glob("*.toml"))}
+
+
+def find_file(text: str, folder: str, what: str) -> Path:
+    """The file with this path, or the one with this name that comes with the package."""
+    path, known = Path(text), bundled_files(folder)
+    if path.is_file():
+        return path
+    if text in known:
+        return known[text]
+    if path.suffix == ".toml":
+        raise RamifyError(f"{text}: this file does not exist; check the name.")
+    raise RamifyError(f"{text}: is neither a TOML file nor {what}; choose one of {', '.join(known)}.")
 
 
 def read_text(path: Path) -> str:

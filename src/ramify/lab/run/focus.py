@@ -90,7 +90,7 @@ def prepare_focus(
 
 def _recipe_for(data: DataSet, recipe: str | None, settings: Mapping[str, Any]) -> Recipe:
     """The recipe that was chosen, or the default one, with sizes that suit the amount of text."""
-    chosen = read_recipe(default_recipe(0) if recipe is None else Path(recipe), settings)
+    chosen = read_recipe(recipe or default_recipe(0), settings)
     sentences = len(data.prepared(chosen.student.with_seed(0)).train)
     if recipe is None:
         chosen = read_recipe(default_recipe(sentences), settings)
