@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -307,6 +308,20 @@ def test_a_sentence_without_a_tree_has_none():
     assert impossible.argmax()[0] is None
     assert impossible.sample([np.random.default_rng(0)] * 2)[0] is None
     assert impossible.entropy()[0] == 0
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_a_word_that_no_head_emits_makes_its_sentence_impossible(engine):
+    pcfg = random_bilexical(2, 3, 4, [3, 3])
+    root_words, words = pcfg.root_words.detach().clone(), pcfg.words.detach().clone()
+    root_words[0, 1] = words[0, 1] = -torch.inf
+    impossible = replace(pcfg, root_words=root_words, words=words)
+    log_z = impossible.log_partition(engine)
+    assert log_z[0] == -torch.inf
+    torch.testing.assert_close(log_z[1], pcfg.log_partition(engine)[1])
+    found, expected = impossible.marginals(engine), pcfg.marginals(engine)
+    assert not found.arcs[0].any()
+    torch.testing.assert_close(found.arcs[1], expected.arcs[1])
 
 
 def test_gradients_and_posteriors_stay_finite_where_numbers_underflow():
