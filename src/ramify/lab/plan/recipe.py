@@ -92,7 +92,8 @@ class Recipe:
         teachers = ", ".join(f"{len(each.seeds)} x {each.name}" for each in self.teachers)
         rounds = "" if self.rounds == 1 else f" in each of {self.rounds} rounds"
         epochs = self.student.with_seed(0).epochs
-        return f"teachers: {teachers}; students: {len(self.student.seeds)}{rounds}; at most {epochs} epochs each"
+        most = f"at most {epochs} epoch{'s' * (epochs != 1)} each"
+        return f"teachers: {teachers}; students: {len(self.student.seeds)}{rounds}; {most}"
 
     def as_record(self) -> dict[str, Any]:
         """As JSON values, to be read by `recipe_from`."""
