@@ -116,7 +116,9 @@ def test_one_sentence_needs_only_torch(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["many.txt"], ["one.txt", "--out", "one.trees"], ["one.txt", "--format", "json"]])
+@pytest.mark.parametrize(
+    "arguments", [["many.txt"], ["one.txt", "--out", "one.trees"], ["one.txt", "--format", "json"]]
+)
 def test_many_sentences_files_and_numbers_need_compiled_loops(arguments, folder):
     (folder / "many.txt").write_text(SENTENCE * FEW_WORDS)
     assert loaded_by_commands([["parse", "-m", WHOLE, *arguments]], folder) == {"torch", "numba"}
