@@ -30,7 +30,7 @@ def main() -> int:
         return 2
     started = time.monotonic()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # removes the temporary folder
-    with tempfile.TemporaryDirectory(prefix="ramify-mutants-") as folder:
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         runner = Runner(Path(folder))
         for group in dict.fromkeys(group for group, mutant in chosen if not mutant.equivalent):
             if output := runner.check(group):

@@ -142,7 +142,7 @@ def _run_and_exit(
         seconds = round(limit.processor_seconds)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-        scratch = folder / "scratch"
+        scratch = folder / "tmp"  # short, because Ray puts sockets there, whose paths have 107 bytes at most
         scratch.mkdir()
         os.environ.update(PYTHONPATH=str(folder), TMPDIR=str(scratch))
         os.environ.pop("NUMBA_CACHE_DIR", None)

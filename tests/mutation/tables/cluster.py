@@ -72,7 +72,12 @@ GROUPS = (
             Mutant("cluster.parse_in_blocks:_completed", 'if job.kind == "jsonl" else job', "if False else job"),
             Mutant("cluster.parse_in_blocks:_report", 'notes = notes or record["notes"]', 'notes += record["notes"]'),
             Mutant("join_parquet", "number += len(rows)", "pass"),
-            Mutant("join_parquet", "rows.cast(schema)", "rows"),
+            Mutant(
+                "join_parquet",
+                "rows.cast(schema)",
+                "rows",
+                equivalent="only names of list items differ, and the tested version of pyarrow writes those of the schema",
+            ),
             Mutant("Tally.add", 'self.words += UnknownCount(record["words"], record["unknown"])', "pass"),
             Mutant("RowCount.add_all", "self.empty += other.empty", "pass"),
         ),
