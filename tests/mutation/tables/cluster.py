@@ -76,7 +76,7 @@ GROUPS = (
                 "join_parquet",
                 "rows.cast(schema)",
                 "rows",
-                equivalent="only names of list items differ, and the tested version of pyarrow writes those of the schema",
+                equivalent="only names of list items differ, and the tested pyarrow writes those of the schema",
             ),
             Mutant("Tally.add", 'self.words += UnknownCount(record["words"], record["unknown"])', "pass"),
             Mutant("RowCount.add_all", "self.empty += other.empty", "pass"),
